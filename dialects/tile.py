@@ -1,0 +1,3 @@
+from xdsl.ir import Dialect
+
+Tile = Dialect("tile", [])

@@ -1,0 +1,5 @@
+"""tops: tensor operators on whole tensors."""
+
+from xdsl.ir import Dialect
+
+Tops = Dialect("tops", [])

@@ -1,0 +1,3 @@
+from mpkc.cli import main
+
+main()

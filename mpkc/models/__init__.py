@@ -1,0 +1,1 @@
+"""Models from files to tops programs: GGUF, Hugging Face checkpoints, tokenizers, the weight cache."""

@@ -1,0 +1,32 @@
+"""Passes of mpkc. Import as `mpkc.passes`."""
+
+from collections.abc import Callable
+from importlib import import_module
+
+from xdsl.passes import ModulePass
+
+# In the order in which the pipelines run them.
+PASSES = {
+    "tgraph-partition": "PartitionPass",
+    "tgraph-build": "BuildPass",
+    "tgraph-prune": "PrunePass",
+    "tgraph-fuse-successors": "FuseSuccessorsPass",
+    "tgraph-fuse-predecessors": "FusePredecessorsPass",
+    "tgraph-normalize": "NormalizePass",
+    "tgraph-linearize": "LinearizePass",
+    "tgraph-pack": "PackPass",
+    "tgraph-unpack": "UnpackPass",
+}
+
+
+def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
+    """Pass factories by name; a pass `a-b` is the class of the module `passes/a_b.py`."""
+
+    def factory(name: str, cls: str) -> Callable[[], type[ModulePass]]:
+        return lambda: getattr(import_module(f"mpkc.passes.{name.replace('-', '_')}"), cls)
+
+    return {name: factory(name, cls) for name, cls in PASSES.items()}
+
+
+if __name__ != "mpkc.passes":
+    raise ImportError("this package is mpkc.passes")
