@@ -1,0 +1,254 @@
+"""What every tensor operator has: one text form, inferred shapes, a grid of tasks, and their regions."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    DenseArrayBase,
+    Float16Type,
+    Float32Type,
+    FunctionType,
+    IntegerType,
+    MemRefType,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import IRDLOperation
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+Array: TypeAlias = npt.NDArray[Any]
+Index: TypeAlias = npt.NDArray[np.int64]
+Grid: TypeAlias = tuple[int, ...]
+
+FLOATS = (Float32Type, Float16Type, BFloat16Type)
+
+
+class Mode(StrEnum):
+    """What a task does to a region."""
+
+    READ = "read"
+    WRITE = "write"
+    UPDATE = "update"  # reads, and writes in place
+
+    @property
+    def reads(self) -> bool:
+        return self is not Mode.WRITE
+
+    @property
+    def writes(self) -> bool:
+        return self is not Mode.READ
+
+
+@dataclass(frozen=True)
+class Access:
+    """The region of one operand or result that each task of a grid touches (MPK, "The MPK compiler decomposes").
+
+    Attributes:
+        value: which one: operands first, then results.
+        mode: read, write or update.
+        lo, hi: int64 arrays [tasks, rank]; task t touches the box lo[t] <= index < hi[t].
+    """
+
+    value: int
+    mode: Mode
+    lo: Index
+    hi: Index
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A dimension of an operator's output along which its tasks may be cut.
+
+    Attributes:
+        name: for messages and tables.
+        extent: how many elements.
+        granule: cuts fall on multiples of it.
+    """
+
+    name: str
+    extent: int
+    granule: int = 1
+
+    @property
+    def most(self) -> int:
+        """The largest number of parts, none of them empty."""
+        return -(-self.extent // self.granule)
+
+    def cut(self, parts: int) -> tuple[Index, Index]:
+        """First and past-the-end element of each of `parts` parts, as equal as the granule allows."""
+        at = np.arange(parts + 1, dtype=np.int64) * self.most // parts * self.granule
+        at[-1] = self.extent
+        return at[:-1], at[1:]
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The tasks of an operator over a grid, in row-major order of their place in it."""
+
+    dimensions: tuple[Dimension, ...]
+    grid: Grid
+
+    @property
+    def count(self) -> int:
+        return int(np.prod(self.grid, dtype=np.int64))
+
+    def along(self, axis: int) -> tuple[Index, Index]:
+        """lo and hi [tasks] of each task along one of the operator's dimensions."""
+        lo, hi = self.dimensions[axis].cut(self.grid[axis])
+        inner = int(np.prod(self.grid[axis + 1 :], dtype=np.int64))
+        part = np.arange(self.count) // inner % self.grid[axis]
+        return lo[part], hi[part]
+
+    def box(self, *extents: int | tuple[Index, Index]) -> tuple[Index, Index]:
+        """lo and hi [tasks, rank] from a range for each dimension; an integer stands for all of it."""
+        lo = np.zeros((self.count, len(extents)), dtype=np.int64)
+        hi = np.empty_like(lo)
+        for axis, extent in enumerate(extents):
+            if isinstance(extent, tuple):
+                lo[:, axis], hi[:, axis] = extent
+            else:
+                hi[:, axis] = extent
+        return lo, hi
+
+
+class Operator(IRDLOperation, ABC):
+    """A tensor operator: `%r = tops.NAME %a, %b {attributes} : (types) -> type`.
+
+    A new operator says what it computes (`infer`, `evaluate`) and how its tasks share the work (`dimensions`,
+    `accesses`); partition, dependencies, slicing of weights and race checks follow from these.
+    """
+
+    @classmethod
+    @abstractmethod
+    def infer(cls, operands: Sequence[Attribute], properties: Mapping[str, Attribute]) -> tuple[Attribute, ...]:
+        """Result types; raises VerifyException where operands or attributes do not fit together."""
+
+    @abstractmethod
+    def evaluate(self, *operands: Array) -> tuple[Array, ...]:
+        """The results in NumPy; buffers (memref operands) are updated in place."""
+
+    @abstractmethod
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """The output dimensions that a grid may cut."""
+
+    @abstractmethod
+    def accesses(self, tasks: Tasks) -> list[Access]:
+        """What each task reads and writes of every operand and result."""
+
+    def flops(self) -> int:
+        """Multiplications and additions of the whole operator; 0 where moving bytes is all there is."""
+        return 0
+
+    @property
+    def grid(self) -> Grid | None:
+        """The number of parts along each dimension, where the operator has been partitioned."""
+        grid = self.attributes.get("grid")
+        return tuple(map(int, grid.get_values())) if isinstance(grid, DenseArrayBase) else None
+
+    @grid.setter
+    def grid(self, grid: Grid) -> None:
+        self.attributes["grid"] = DenseArrayBase.from_list(i64, grid)
+
+    def tasks(self) -> Tasks:
+        """The tasks of a partitioned operator; raises VerifyException for one that has no grid."""
+        if self.grid is None:
+            raise VerifyException("has no grid: run tgraph-partition first, or write one")
+        return Tasks(self.dimensions(), self.grid)
+
+    def verify_(self) -> None:
+        found = tuple(result.type for result in self.results)
+        inferred = self.infer([operand.type for operand in self.operands], self.properties)
+        if found != inferred:
+            raise VerifyException(f"result is {names(found)}, but its operands give {names(inferred)}")
+        if "grid" in self.attributes:
+            self._verify_grid()
+
+    def _verify_grid(self) -> None:
+        grid, dimensions = self.grid, self.dimensions()
+        if grid is None or len(grid) != len(dimensions):
+            wanted = ", ".join(dimension.name for dimension in dimensions)
+            raise VerifyException(f"grid must be array<i64: ...> with one number for each of: {wanted}")
+        for parts, dimension in zip(grid, dimensions, strict=True):
+            if not 1 <= parts <= dimension.most:
+                raise VerifyException(
+                    f"grid cuts {dimension.name} in {parts}, but 1 to {dimension.most} parts are possible"
+                )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        unresolved = parser.parse_optional_undelimited_comma_separated_list(
+            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+        )
+        attributes = dict(parser.parse_optional_attr_dict())
+        parser.parse_punctuation(":")
+        at = parser.pos
+        signature = parser.parse_type()
+        if not isinstance(signature, FunctionType):
+            parser.raise_error("expected (operand types) -> result type", at, parser.pos)
+        operands = parser.resolve_operands(unresolved or [], signature.inputs.data, at)
+        known = cls.get_irdl_definition().properties
+        properties = {name: attributes.pop(name) for name in tuple(attributes) if name in known}
+        return cls.create(
+            operands=operands,
+            result_types=signature.outputs.data,
+            properties=properties,
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        if self.operands:
+            printer.print_string(" ")
+            printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_op_attributes(self.properties | self.attributes)
+        printer.print_string(" : ")
+        printer.print_operation_type(self)
+
+
+def names(types: Sequence[Attribute]) -> str:
+    """Types as a reader writes them."""
+    return ", ".join(str(type) for type in types)
+
+
+def shape_of(type: Attribute, rank: int, what: str) -> tuple[int, ...]:
+    """The static shape of a tensor or buffer of the given rank; raises VerifyException otherwise."""
+    if not isinstance(type, TensorType | MemRefType):
+        raise VerifyException(f"{what} is {type}, but must be a tensor")
+    shape = type.get_shape()
+    if len(shape) != rank or any(extent < 1 for extent in shape):
+        raise VerifyException(f"{what} is {type}, but must have {rank} static dimensions, none of them 0")
+    return shape
+
+
+def element_of(type: Attribute) -> Attribute:
+    """The element type of a tensor or buffer."""
+    assert isinstance(type, TensorType | MemRefType)
+    return cast("TensorType[Attribute] | MemRefType[Attribute]", type).element_type
+
+
+def bytes_of_element(type: Attribute) -> int:
+    """Bytes of one element of a tensor or buffer type."""
+    element = element_of(type)
+    assert isinstance(element, IntegerType | Float32Type | Float16Type | BFloat16Type)
+    return element.compile_time_size
+
+
+def expect(condition: bool, message: str) -> None:
+    """Raise VerifyException unless `condition` holds."""
+    if not condition:
+        raise VerifyException(message)
+
+
+def expect_float(type: Attribute, what: str) -> Attribute:
+    """The element type, which must be f32, f16 or bf16."""
+    element = element_of(type)
+    expect(isinstance(element, FLOATS), f"{what} has elements of {element}, but must have f32, f16 or bf16")
+    return element
