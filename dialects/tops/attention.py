@@ -28,7 +28,7 @@ def rotate(x: Array, positions: Array, base: float, style: str) -> Array:
     `style` says which two elements turn together: "pairs" (2i, 2i + 1), "halves" (i, i + dim / 2).
     """
     half = x.shape[-1] // 2
-    frequency = np.power(base, -np.arange(half) / half)
+    frequency = np.power(base, np.linspace(0.0, -1.0, half, endpoint=False))
     angle = positions[:, None, None] * frequency
     cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
     first, second = (slice(0, None, 2), slice(1, None, 2)) if style == "pairs" else (slice(half), slice(half, None))

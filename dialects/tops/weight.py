@@ -1,5 +1,6 @@
 """Weights: tensors of a model file, placed in the order in which operators read them."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
