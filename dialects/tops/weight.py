@@ -1,6 +1,5 @@
 """Weights: tensors of a model file, placed in the order in which operators read them."""
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -76,10 +75,8 @@ class WeightOp(IRDLOperation):
         shape = shape_of(self.result.type, self.result.type.get_num_dims(), "weight")
         groups = self.group_count
         expect(groups >= 1, f"groups is {groups}, but must be at least 1")
-        expect(
-            len(shape) > 0 and shape[0] % groups == 0,
-            f"{shape[0]} rows can't be cut into {groups} equal groups",
-        )
+        rows = sum(shape[:1])
+        expect(rows > 0 and rows % groups == 0, f"{rows} rows can't be cut into {groups} equal groups")
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
