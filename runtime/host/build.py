@@ -1,0 +1,133 @@
+"""Build device code for the CPU: the same source that a GPU runs, against the host's twins of the primitives.
+
+Two modes: `fast`, a block is one thread and blocks spread over the cores, for use; `lanes`, every CUDA thread
+is a fiber, for tests. The result is a shared library in the cache, named by all that went into it.
+"""
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from mpkc.runtime.cache import atomic_path, cache_dir
+
+Mode = Literal["fast", "lanes"]
+Sanitizer = Literal["thread", "address"]
+
+HOST = Path(__file__).parent
+DEVICE_INCLUDE = HOST.parent / "cuda" / "include"
+
+COMMON_FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-march=native")
+FLOAT_FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast")
+MODE_FLAGS: dict[Mode, tuple[str, ...]] = {"fast": ("-O3",), "lanes": ("-O2",)}
+SANITIZER_FLAGS: dict[Sanitizer, tuple[str, ...]] = {
+    "thread": ("-O1", "-g", "-fsanitize=thread", "-shared-libsan"),
+    "address": ("-O1", "-g", "-fsanitize=address,undefined", "-shared-libsan"),
+}
+
+
+class BuildError(RuntimeError):
+    """A compiler is missing, or it refused the source; the message is what to tell the user."""
+
+
+def build_host(
+    source: str,
+    mode: Mode,
+    sanitizer: Sanitizer | None = None,
+    defines: Mapping[str, int] | None = None,
+    include_dirs: Sequence[Path] = (),
+) -> Path:
+    """The shared library of `source` (CUDA C++ over `primitives/*.h`), from the cache or built now.
+
+    Compiled by g++, with a sanitizer by clang++-19. Raises BuildError.
+    """
+    compiler = compiler_for(sanitizer)
+    includes = [*include_dirs, HOST / mode, HOST, DEVICE_INCLUDE]
+    flags = [
+        *COMMON_FLAGS,
+        *FLOAT_FLAGS,
+        *(SANITIZER_FLAGS[sanitizer] if sanitizer else MODE_FLAGS[mode]),
+        *(f"-I{path}" for path in includes),
+        *(f"-D{name}={value}" for name, value in (defines or {}).items()),
+    ]
+    runtime = build_runtime(mode, sanitizer)
+    key = digest(source, compiler_identity(compiler), *flags, runtime.name, *header_texts(source, includes))
+    library = cache_dir() / "host" / f"{key}.so"
+    if not library.exists():
+        with atomic_path(library) as part:
+            unit = part.with_suffix(".cpp")
+            unit.write_text(source)
+            compile_with([compiler, *flags, "-shared", "-pthread", str(unit), str(runtime), "-o", str(part)])
+    return library
+
+
+def build_runtime(mode: Mode, sanitizer: Sanitizer | None) -> Path:
+    """The object of the mode's scheduler, from the cache or built now.
+
+    It is never instrumented: it switches stacks under the sanitizer's feet and tells it so by hand.
+    """
+    compiler = compiler_for(sanitizer)
+    sources = [*sorted((HOST / "common").glob("*.cpp")), *sorted((HOST / mode).glob("*.cpp"))]
+    headers = [*sorted((HOST / "common").glob("*.h")), *sorted((HOST / mode).rglob("*.h"))]
+    flags = [*COMMON_FLAGS, "-O2", "-pthread", f"-I{HOST / mode}", f"-I{HOST}", f"-I{DEVICE_INCLUDE}"]
+    if sanitizer:
+        flags.append(f"-DMPK_{sanitizer.upper()}_SANITIZER")
+    texts = [path.read_text() for path in (*sources, *headers)]
+    key = digest(compiler_identity(compiler), *flags, *texts)
+    runtime = cache_dir() / "host" / f"{key}.o"
+    if not runtime.exists():
+        with atomic_path(runtime) as part:
+            compile_with([compiler, *flags, "-r", "-nostdlib", *map(str, sources), "-o", str(part)])
+    return runtime
+
+
+def header_texts(source: str, include_dirs: Sequence[Path]) -> list[str]:
+    """The text of every header that `source` includes from `include_dirs`, directly or not."""
+    texts: dict[Path, str] = {}
+    pending = [(None, source)]
+    while pending:
+        folder, text = pending.pop()
+        for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
+            candidates = [directory / name for directory in ([folder] if folder else []) + list(include_dirs)]
+            path = next((path for path in candidates if path.is_file()), None)
+            if path and path not in texts:
+                texts[path] = path.read_text()
+                pending.append((path.parent, texts[path]))
+    return [texts[path] for path in sorted(texts)]
+
+
+def digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def compiler_for(sanitizer: Sanitizer | None) -> str:
+    if not sanitizer:
+        name, package = os.environ.get("MPKC_CXX") or "g++", "g++"
+    else:
+        name, package = "clang++-19", "clang-19 and libclang-rt-19-dev"
+    path = shutil.which(name)
+    if not path:
+        raise BuildError(f"{name} not found: install the Debian package {package}")
+    return path
+
+
+@cache
+def compiler_identity(compiler: str) -> str:
+    """The compiler's version and what -march=native means on this machine."""
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+    cpu = Path("/proc/cpuinfo")
+    wanted = ("model name", "flags")
+    lines = cpu.read_text().splitlines() if cpu.exists() else [platform.processor()]
+    return "\n".join([version, *sorted({line for line in lines if line.startswith(wanted)})])
+
+
+def compile_with(command: Sequence[str]) -> None:
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        raise BuildError(f"{Path(command[0]).name} failed:\n{result.stderr.strip()}")
