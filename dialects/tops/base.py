@@ -210,7 +210,7 @@ class Operator(IRDLOperation, ABC):
             printer.print_list(self.operands, printer.print_ssa_value)
         printer.print_op_attributes(self.properties | self.attributes)
         printer.print_string(" : ")
-        printer.print_operation_type(self)
+        printer.print_function_type(self.operand_types, self.result_types)
 
 
 def names(types: Sequence[Attribute]) -> str:
