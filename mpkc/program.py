@@ -38,7 +38,7 @@ from mpkc.dialects import tops
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.tops.base import element_of
 from mpkc.dialects.tops.decode import DECODE, decode_signature
-from mpkc.dialects.tops.names import NAME
+from mpkc.dialects.tops.function import NAME
 
 DTYPES: dict[str, Attribute] = {"f32": f32, "bf16": bf16, "f16": f16, "i32": i32}
 

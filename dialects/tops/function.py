@@ -1,11 +1,23 @@
-"""The names by which a caller gives the arguments of a function."""
+"""The function that holds a program of tensor operators, and the names of its arguments."""
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from mpkc.dialects.diagnostics import OpError
 
 NAME = "tops.name"
+
+
+def only_function(module: ModuleOp) -> FuncOp:
+    """The function of a module that has one.
+
+    Raises:
+        OpError: where it has none, or more.
+    """
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    if len(functions) != 1:
+        raise OpError(module, f"a program is one func.func, but the module has {len(functions)}")
+    return functions[0]
 
 
 def argument_names(func: FuncOp) -> list[str]:
