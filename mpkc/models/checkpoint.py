@@ -13,7 +13,7 @@ from mpkc.models.cache import file_digest
 from mpkc.models.errors import ModelError
 from mpkc.models.fields import Fields, read_json
 from mpkc.models.hf_config import from_hf_json
-from mpkc.models.model import Model, check_tensors
+from mpkc.models.model import Model, check_tensors, finite
 from mpkc.models.safetensors_file import read_safetensors
 from mpkc.models.tokenizer import Tokenizer, read_tokenizer
 
@@ -82,7 +82,7 @@ class CheckpointModel(Model):
         if not self.has_weights:
             raise ModelError(f"{self.directory}: no *.safetensors file, so no weights")
         parts = [self.holders[part].read(part) for part in self.stored_names(name)]
-        return np.stack(parts) if len(shape) == 3 else parts[0]
+        return finite(self.directory, name, np.stack(parts) if len(shape) == 3 else parts[0])
 
     def stored_names(self, name: str) -> Iterator[str]:
         """The tensors in the files that make up the one with a canonical name: one, or one an expert."""

@@ -8,6 +8,11 @@ class ModelError(ValueError):
     """A model file that cannot be used: one line that names the file, the field or tensor, and what is supported."""
 
 
+def first_line(err: Exception) -> str:
+    """What a package says about damage, cut to the one line that an error has."""
+    return next(iter(str(err).splitlines()), type(err).__name__)
+
+
 def extra(module: str) -> ModuleType:
     """Import a package of the `models` extra.
 

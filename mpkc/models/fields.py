@@ -9,6 +9,8 @@ from typing import cast
 
 from mpkc.models.errors import ModelError
 
+SHORT = reprlib.Repr()
+SHORT.maxstring = SHORT.maxother = 80
 LARGEST = 1 << 24
 """Bound of every size in a model: no real one comes near it, and a damaged one is told early."""
 
@@ -31,7 +33,7 @@ class Fields:
     def error(self, key: str, expected: str) -> ModelError:
         if self.values.get(key) is None:
             return ModelError(f"{self.file}: {key} is missing, expected {expected}")
-        return ModelError(f"{self.file}: {key} is {reprlib.repr(self.values[key])}, expected {expected}")
+        return ModelError(f"{self.file}: {key} is {SHORT.repr(self.values[key])}, expected {expected}")
 
     def integer(self, key: str, default: int | None = None, low: int = 1, high: int = LARGEST) -> int:
         value = self.get(key)

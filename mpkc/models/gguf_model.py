@@ -12,7 +12,7 @@ from mpkc.models.errors import ModelError
 from mpkc.models.fields import Fields
 from mpkc.models.gguf_file import GgufFile, read_gguf
 from mpkc.models.gguf_tokenizer import gguf_tokenizer
-from mpkc.models.model import Model, check_tensors
+from mpkc.models.model import Model, check_tensors, finite
 from mpkc.models.tokenizer import Tokenizer
 
 ROPE_STYLES: dict[str, RopeStyle] = {"llama": "pairs", "qwen3": "halves", "qwen3moe": "halves"}
@@ -53,7 +53,8 @@ class GgufModel(Model):
 
     def tensor(self, name: str) -> NDArray[np.float32]:
         self.tensor_shape(name)
-        return self.file.read(stored_name(name))
+        with np.errstate(invalid="ignore", over="ignore"):
+            return finite(self.file.path, name, self.file.read(stored_name(name)))
 
     def tokenizer(self) -> Tokenizer:
         return gguf_tokenizer(self.file, self.config.vocabulary)
@@ -130,7 +131,7 @@ def from_gguf(file: GgufFile) -> ModelConfig:
         raise err if str(file.path) in str(err) else ModelError(f"{file.path}: {err}") from err
     unknown = sorted(key for key in file.metadata.keys() - fields.read if key.startswith(f"{arch}."))
     if unknown:
-        raise ModelError(f"{file.path}: {', '.join(unknown)}: not supported, the result would be another")
+        raise ModelError(f"{file.path}: {', '.join(map(repr, unknown))}: not supported, the result would be another")
     return config
 
 

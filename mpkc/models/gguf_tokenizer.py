@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpkc.models.errors import ModelError, extra
+from mpkc.models.errors import ModelError, extra, first_line
 from mpkc.models.fields import Fields
 from mpkc.models.gguf_file import GgufFile
 from mpkc.models.tokenizer import Tokenizer, checked
@@ -65,10 +65,12 @@ def gguf_tokenizer(file: GgufFile, vocabulary: int) -> Tokenizer:
     ids = {token: i for i, token in enumerate(tokens)}
     if len(ids) < len(tokens):
         raise ModelError(f"{file.path}: tokenizer.ggml.tokens has the same token twice")
+    pairs = [tuple(merge.split(" ")) for merge in merges]
+    for merge, pair in zip(merges, pairs, strict=True):
+        if len(pair) != 2:
+            raise ModelError(f"{file.path}: tokenizer.ggml.merges has {merge[:80]!r}, expected two tokens")
     try:
-        inner = tokenizers.Tokenizer(
-            tokenizers.models.BPE(vocab=ids, merges=[tuple(merge.split(" ", 1)) for merge in merges])
-        )
+        inner = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=ids, merges=pairs))
         inner.decoder = tokenizers.decoders.ByteLevel()
         PRE_TOKENIZERS[pre](inner)
         add_whole_tokens(inner, fields, tokens)
@@ -76,7 +78,7 @@ def gguf_tokenizer(file: GgufFile, vocabulary: int) -> Tokenizer:
     except ModelError:
         raise
     except Exception as err:  # the package raises bare Exception
-        raise ModelError(f"{file.path}: not a tokenizer: {err}") from err
+        raise ModelError(f"{file.path}: not a tokenizer: {first_line(err)}") from err
     return checked(file.path, Tokenizer(inner), vocabulary)
 
 

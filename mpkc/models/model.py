@@ -40,7 +40,8 @@ class Model(ABC):
         """The weight of that canonical name, dequantized or widened to float32, read from the file on each call.
 
         Raises:
-            ModelError: where the model has no weights, or the package that dequantizes is missing.
+            ModelError: where the model has no weights, where they are not finite, or where the package that
+                dequantizes is missing.
             KeyError: where the model has no weight of that name.
         """
 
@@ -73,6 +74,13 @@ class ConfigModel(Model):
 
     def digest(self) -> str:
         return hashlib.sha256(repr(self.config).encode()).hexdigest()
+
+
+def finite(file: object, name: str, weight: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The weight, where all of it is finite: one NaN in it would make everything after it NaN."""
+    if not np.isfinite(weight).all():
+        raise ModelError(f"{file}: tensor {name!r} has values that are not finite: the file is damaged")
+    return weight
 
 
 def check_tensors(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpkc.models.errors import ModelError, extra
+from mpkc.models.errors import ModelError, extra, first_line
 
 STORAGE = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
@@ -56,9 +56,9 @@ def read_safetensors(path: Path) -> SafetensorsFile:
             length = int.from_bytes(file.read(8), "little")
             header: dict[str, dict[str, Any]] = json.loads(file.read(length))
     except OSError as err:
-        raise ModelError(f"{path}: {err.strerror or err}") from err
+        raise ModelError(f"{path}: {err.strerror or first_line(err)}") from err
     except (safetensors.SafetensorError, ValueError) as err:
-        raise ModelError(f"{path}: damaged safetensors file: {err}") from err
+        raise ModelError(f"{path}: damaged safetensors file: {first_line(err)}") from err
     header.pop("__metadata__", None)
     for name, entry in header.items():
         if entry["dtype"] not in STORAGE:

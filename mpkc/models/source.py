@@ -26,13 +26,13 @@ def open_model(spec: str) -> Model:
         model.config = replace(model.config, name=spec)
         return model
     path = Path(spec)
-    if path.is_dir():
+    if spec and path.is_dir():
         return CheckpointModel(path)
     if path.suffix == ".gguf" and path.is_file():
         return GgufModel(path)
     if path.suffix == ".json" and path.is_file():
         return ConfigModel(from_hf_json(path))
-    what = "not a kind of model file" if path.exists() else "no such model"
+    what = "not a kind of model file" if spec and path.exists() else "no such model"
     names = ", ".join(builtin.NAMES)
     raise ModelError(
         f"{spec}: {what}; a model is one of {names}, a .gguf file, a checkpoint directory, or its config.json"

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpkc.models.errors import ModelError, extra
+from mpkc.models.errors import ModelError, extra, first_line
 from mpkc.models.fields import Fields, read_json
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Tokenizer:
         return TokenStream(self)
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes that `token` stands for: none for special tokens and for ids that pad the vocabulary."""
+        """The bytes that `token` stands for: none for special tokens and for ids above all tokens."""
         added = self.added.get(token)
         if added is not None:
             return b"" if added.special else added.content.encode()
@@ -89,7 +89,7 @@ def read_tokenizer(path: Path, vocabulary: int) -> Tokenizer:
     try:
         inner = tokenizers.Tokenizer.from_file(str(path))
     except Exception as err:  # the package raises bare Exception
-        raise ModelError(f"{path}: not a tokenizer: {err}") from err
+        raise ModelError(f"{path}: not a tokenizer: {first_line(err)}") from err
     inner.no_truncation()
     inner.no_padding()
     return checked(path, Tokenizer(inner), vocabulary)
