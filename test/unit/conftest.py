@@ -2,13 +2,17 @@
 
 import importlib.util
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
+
+# Read when NumPy is first imported, which nothing has done yet. OpenBLAS's threads spin while they wait: on a
+# machine whose cores are taken, small products take ten times as long with them.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 HERE = Path(__file__).parent
 
@@ -59,11 +63,11 @@ def smollm2() -> Any:
 
 
 @pytest.fixture(scope="session")
-def smollm2_weights(smollm2: Any) -> dict[str, np.ndarray]:
+def smollm2_weights(smollm2: Any) -> dict[str, Any]:
     """Its float32 weights by canonical name, from the user's cache: dequantized once a machine."""
     from mpkc.models.cache import cached_arrays
 
-    def fill(name: str, array: np.ndarray) -> None:
+    def fill(name: str, array: Any) -> None:
         array[...] = smollm2.tensor(name)
 
     return cached_arrays(f"{smollm2.digest()}-canonical", smollm2.shapes, fill)
