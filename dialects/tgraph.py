@@ -1,3 +1,8 @@
+"""tgraph: tasks, and the events that order them (docs/tgraph.md), in a readable form and as a table."""
+
 from xdsl.ir import Dialect
 
-TGraph = Dialect("tgraph", [])
+from mpkc.dialects.tgraph_operators import OperatorAttr
+from mpkc.dialects.tgraph_table_op import TableOp
+
+TGraph = Dialect("tgraph", [TableOp], [OperatorAttr])

@@ -1,57 +1,74 @@
 """Which boxes of two lists overlap: a join whose work grows with its answer, not with the product of the lists."""
 
+from typing import TypeAlias
+
 import numpy as np
 
-from mpkc.dialects.tgraph_lists import Index, distinct, ranges
-from mpkc.dialects.tops.base import Access
+from mpkc.dialects.lists import Index, distinct, ranges
 
-Boxes = tuple[Index, Index]  # lo and hi, both [boxes, rank]
+Boxes: TypeAlias = tuple[Index, Index]  # lo and hi, both [boxes, rank]; a box without elements overlaps nothing
 
 
-def overlaps(a: Access | Boxes, b: Access | Boxes) -> tuple[Index, Index]:
-    """Pairs (i, j), ascending, for which box i of `a` and box j of `b` share an element.
+def overlaps(a: Boxes, b: Boxes) -> tuple[Index, Index]:
+    """Pairs (i, j), ascending, for which box i of `a` and box j of `b` share an element; int64.
 
-    Goes axis by axis: boxes that are alike in the axes so far are one group, and only children of pairs of groups
-    that overlap are compared, by sorting them along the next axis.
+    Goes axis by axis: boxes that are alike in the axes so far are one group, and only children of groups that
+    overlap are compared, by sorting their ends along the next axis.
     """
-    (a_lo, a_hi), (b_lo, b_hi) = _boxes(a), _boxes(b)
+    a_kept, a_lo, a_hi = _with_elements(a)
+    b_kept, b_lo, b_hi = _with_elements(b)
     a_group, b_group = np.zeros(len(a_lo), dtype=np.int64), np.zeros(len(b_lo), dtype=np.int64)
-    i = j = np.zeros(1, dtype=np.int64)
+    i = j = np.zeros(1, dtype=np.int64)  # the pairs of groups that overlap so far
     for axis in range(a_lo.shape[1]):
-        a_first, a_group_next = distinct(a_group, a_lo[:, axis], a_hi[:, axis])
-        b_first, b_group_next = distinct(b_group, b_lo[:, axis], b_hi[:, axis])
-        a_pair, a_child = _children(a_group[a_first], i)
-        b_pair, b_child = _children(b_group[b_first], j)
-        at, bt = _intervals(
-            (a_pair, a_lo[a_first[a_child], axis], a_hi[a_first[a_child], axis]),
-            (b_pair, b_lo[b_first[b_child], axis], b_hi[b_first[b_child], axis]),
-        )
-        i, j = a_child[at], b_child[bt]
-        a_group, b_group = a_group_next, b_group_next
-    return _tasks(a_group, b_group, i, j)
+        a_first, a_next = distinct(a_group, a_lo[:, axis], a_hi[:, axis])
+        b_first, b_next = distinct(b_group, b_lo[:, axis], b_hi[:, axis])
+        a_pair, a_child = _members(a_group[a_first], i)
+        b_pair, b_child = _members(b_group[b_first], j)
+        a_at, b_at = a_first[a_child], b_first[b_child]
+        x, y = _intersecting(a_pair, a_lo[a_at, axis], a_hi[a_at, axis], b_pair, b_lo[b_at, axis], b_hi[b_at, axis])
+        i, j = a_child[x], b_child[y]
+        a_group, b_group = a_next, b_next
+    x, y = _members_of_both(a_group, i, b_group, j)
+    order = np.lexsort((y, x))
+    return a_kept[x[order]], b_kept[y[order]]
 
 
-def _boxes(boxes: Access | Boxes) -> Boxes:
-    return (boxes.lo, boxes.hi) if isinstance(boxes, Access) else boxes
+def _with_elements(boxes: Boxes) -> tuple[Index, Index, Index]:
+    lo, hi = boxes
+    kept = np.flatnonzero(np.all(lo < hi, axis=1))
+    return kept, lo[kept], hi[kept]
 
 
-def _children(parents: Index, groups: Index) -> tuple[Index, Index]:
-    """For each of `groups`, its place in that list with each child; `parents` (ascending) holds each child's group."""
-    first = np.searchsorted(parents, groups, side="left")
-    count = np.searchsorted(parents, groups, side="right") - first
-    return np.repeat(np.arange(len(groups)), count), ranges(first, count)
+def _members(group_of: Index, groups: Index) -> tuple[Index, Index]:
+    """(place in `groups`, member) for every member of each of `groups`; `group_of` ascends."""
+    first = np.searchsorted(group_of, groups, side="left")
+    count = np.searchsorted(group_of, groups, side="right") - first
+    return np.repeat(np.arange(len(groups), dtype=np.int64), count), ranges(first, count)
 
 
-def _intervals(a: tuple[Index, Index, Index], b: tuple[Index, Index, Index]) -> tuple[Index, Index]:
-    """Pairs of intervals (segment, lo, hi) of equal segment that overlap: one starts within the other."""
-    span = int(max(a[2].max(initial=0), b[2].max(initial=0))) + 1
-    a_lo, a_hi = a[0] * span + a[1], a[0] * span + a[2]
-    b_lo, b_hi = b[0] * span + b[1], b[0] * span + b[2]
-    inside_a = _starts_within(a_lo, a_hi, b_lo, b_hi, side="left")
-    inside_b = _starts_within(b_lo, b_hi, a_lo, a_hi, side="right")
-    return np.concatenate((inside_a[0], inside_b[1])), np.concatenate((inside_a[1], inside_b[0]))
+def _intersecting(
+    a_segment: Index, a_lo: Index, a_hi: Index, b_segment: Index, b_lo: Index, b_hi: Index
+) -> tuple[Index, Index]:
+    """Pairs of intervals of one segment that intersect: those of `b` that start in one of `a`, and the reverse."""
+    span = int(max(a_hi.max(initial=0), b_hi.max(initial=0))) + 1
+    a_base, b_base = a_segment * span, b_segment * span
+    outer_a, inner_b = _starting_in(a_base + a_lo, a_base + a_hi, b_base + b_lo, "left")
+    outer_b, inner_a = _starting_in(b_base + b_lo, b_base + b_hi, a_base + a_lo, "right")
+    return np.concatenate((outer_a, inner_a)), np.concatenate((inner_b, outer_b))
 
 
-def _starts_within(lo: Index, hi: Index, start: Index, end: Index, side: str) -> tuple[Index, Index]:
-    """(outer, inner): inner starts at or behind (side left), or behind (right), outer's lo and before its hi."""
-    raise NotImplementedError
+def _starting_in(lo: Index, hi: Index, start: Index, side: str) -> tuple[Index, Index]:
+    """(interval, start) for every start from lo on ("left") or behind it ("right"), and before hi."""
+    order = np.argsort(start, kind="stable")
+    ascending = start[order]
+    first = np.searchsorted(ascending, lo, side="left" if side == "left" else "right")
+    count = np.maximum(np.searchsorted(ascending, hi, side="left") - first, 0)
+    return np.repeat(np.arange(len(lo), dtype=np.int64), count), order[ranges(first, count)]
+
+
+def _members_of_both(a_group: Index, i: Index, b_group: Index, j: Index) -> tuple[Index, Index]:
+    """Every pair of a member of group i[k] and one of group j[k]."""
+    a_order, b_order = np.argsort(a_group, kind="stable"), np.argsort(b_group, kind="stable")
+    pair, a_member = _members(a_group[a_order], i)
+    again, b_member = _members(b_group[b_order], j[pair])
+    return a_order[a_member[again]], b_order[b_member]
