@@ -37,7 +37,7 @@ def qwen3(
         qk_norm=True,
         tied_embedding=tied,
         experts=experts,
-        eos=(151_645,),
+        eos=(151_645, 151_643),
     )
 
 

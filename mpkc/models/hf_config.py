@@ -77,7 +77,7 @@ def rope_base(fields: Fields) -> float:
             inner.only(f"{key}.{name}", "default")
         inner.only(f"{key}.partial_rotary_factor", 1, 1.0)
         inner.only(f"{key}.factor", 1, 1.0)
-        if f"{key}.rope_theta" in inner.values:
+        if f"{key}.rope_theta" in inner.values or key == "rope_parameters":
             return inner.number(f"{key}.rope_theta")
     return fields.number("rope_theta", default=10_000.0)
 

@@ -73,6 +73,7 @@ def test_directory_without_weights_has_shapes_and_tokenizer(tmp_path, tiny_model
         ({"rope_scaling": {"factor": 8.0}}, "rope_scaling.factor is 8.0"),
         ({"rope_scaling": 8}, "rope_scaling is 8, expected an object"),
         ({"rope_parameters": {"rope_type": "yarn"}}, "rope_parameters.rope_type is 'yarn', expected 'default'"),
+        ({"rope_parameters": {"full_attention": {"rope_theta": 5e6}}}, "rope_parameters.rope_theta is missing"),
         ({"quantization_config": {"bits": 4}}, "quantized checkpoints are not supported"),
         ({"hidden_size": "192"}, "hidden_size is '192', expected an integer from 1"),
         ({"hidden_size": True}, "hidden_size is True, expected an integer from 1"),
