@@ -9,16 +9,17 @@ import json
 import math
 import os
 import re
-import secrets
+import shutil
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpkc.models.errors import ModelError
+from mpkc.runtime.cache import atomic_path, cache_dir
 
 Shapes = Mapping[str, tuple[int, ...]]
 Fill = Callable[[str, NDArray[np.float32]], None]
@@ -28,14 +29,6 @@ Progress = Callable[[int, int, str], None]
 ALIGNMENT = 64
 MAGIC = b"mpkc arrays 1\n"
 DAY = 86_400
-
-
-def cache_dir() -> Path:
-    """$MPKC_CACHE, else $XDG_CACHE_HOME/mpkc, else ~/.cache/mpkc; deleting it loses nothing but time."""
-    if own := os.environ.get("MPKC_CACHE"):
-        return Path(own)
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path.home() / ".cache") / "mpkc"
 
 
 def file_digest(path: Path) -> str:
@@ -67,7 +60,7 @@ def cached_arrays(
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", key):
         raise ValueError(f"cache key {key!r} is not a plain file name")
-    path = cache_dir() / f"{key}.arrays"
+    path = arrays_path(key)
     header, offsets, size = layout(shapes)
     mapped = open_arrays(path, header, size)
     if mapped is None:
@@ -76,6 +69,13 @@ def cached_arrays(
     if mapped is None:
         raise ModelError(f"{path}: changed while it was opened")
     return {name: view(mapped, offsets[name], shape) for name, shape in shapes.items()}
+
+
+def arrays_path(key: str) -> Path:
+    try:
+        return cache_dir() / "weights" / f"{key}.arrays"
+    except OSError as err:
+        raise unwritable(Path(err.filename), err) from err
 
 
 def layout(shapes: Shapes) -> tuple[bytes, dict[str, int], int]:
@@ -113,39 +113,36 @@ def view(mapped: NDArray[np.uint8], offset: int, shape: tuple[int, ...]) -> NDAr
 
 
 def write_arrays(path: Path, header: bytes, shapes: Shapes, fill: Fill, progress: Progress | None) -> None:
-    """Fill array by array into a temporary file beside `path`, and rename it when it is whole and on the disk."""
+    """Fill array by array into a file that becomes `path` when it is whole and on the disk."""
+    remove_abandoned(path.parent)
     total, done = sum(4 * math.prod(shape) for shape in shapes.values()), 0
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        remove_abandoned(path.parent)
-        temporary = path.with_name(f"{os.getpid()}-{secrets.token_hex(8)}.tmp")
-        file = temporary.open("xb")
-    except OSError as err:
-        raise unwritable(path, err) from err
-    try:
-        with file:
-            write(path, file.write, header)
-            for name, shape in shapes.items():
-                if progress:
-                    progress(done, total, name)
-                array = np.zeros(shape, np.float32)
-                fill(name, array)
-                write(path, file.write, array.data)
-                write(path, file.write, bytes(aligned(array.nbytes) - array.nbytes))
-                done += array.nbytes
-            write(path, file.flush)
-            write(path, os.fsync, file.fileno())
-        write(path, os.replace, temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        with written(path):
+            temporary = stack.enter_context(atomic_path(path))
+            file = stack.enter_context(temporary.open("wb"))
+            file.write(header)
+        for name, shape in shapes.items():
+            if progress:
+                progress(done, total, name)
+            array = np.zeros(shape, np.float32)
+            fill(name, array)
+            with written(path):
+                file.write(array.data)
+                file.write(bytes(aligned(array.nbytes) - array.nbytes))
+            done += array.nbytes
+        with written(path):
+            file.flush()
+            os.fsync(file.fileno())
+            stack.close()  # here the file gets its name
     if progress:
         progress(total, total, "")
 
 
-def write(path: Path, step: Callable[..., object], *args: object) -> None:
-    """One step of writing `path`; `fill` keeps its own errors, so only these become the cache's."""
+@contextmanager
+def written(path: Path) -> Generator[None]:
+    """Turn what goes wrong in the block into an error of the cache; `fill` stands outside and keeps its own."""
     try:
-        step(*args)
+        yield
     except OSError as err:
         raise unwritable(path, err) from err
 
@@ -156,7 +153,7 @@ def unwritable(path: Path, err: OSError) -> ModelError:
 
 def remove_abandoned(directory: Path) -> None:
     """Delete what processes that were killed a day ago and more have left."""
-    for temporary in directory.glob("*.tmp"):
+    for temporary in directory.glob(".*.arrays.*"):
         with suppress(OSError):
             if temporary.stat().st_mtime < time.time() - DAY:
-                temporary.unlink()
+                shutil.rmtree(temporary)

@@ -2,12 +2,14 @@
 
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
 
-from mpkc.models.cache import DAY, cache_dir, cached_arrays, file_digest
+from mpkc.models.cache import DAY, cached_arrays, file_digest
 from mpkc.models.errors import ModelError
+from mpkc.runtime.cache import cache_dir
 
 SHAPES = {"a": (3, 5), "b.c": (7,), "d": (2, 3, 4)}
 
@@ -38,8 +40,12 @@ def check(arrays):
             array[...] = 0
 
 
+def weights():
+    return cache_dir() / "weights"
+
+
 def stored():
-    return cache_dir() / "key.arrays"
+    return weights() / "key.arrays"
 
 
 def test_filled_once_then_mapped():
@@ -47,7 +53,7 @@ def test_filled_once_then_mapped():
     for _ in range(2):
         check(cached_arrays("key", SHAPES, fill))
     assert fill.filled == list(SHAPES)
-    assert [path.name for path in cache_dir().iterdir()] == ["key.arrays"]
+    assert [path.name for path in weights().iterdir()] == ["key.arrays"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +97,7 @@ def test_failure_leaves_nothing():
 
     with pytest.raises(KeyError, match="d"):
         cached_arrays("key", SHAPES, fill)
-    assert list(cache_dir().iterdir()) == []
+    assert list(weights().iterdir()) == []
 
 
 def test_two_at_the_same_time():
@@ -114,7 +120,7 @@ def test_two_at_the_same_time():
     for arrays, fill in results:
         check(arrays)
         assert fill.filled == list(SHAPES)
-    assert [path.name for path in cache_dir().iterdir()] == ["key.arrays"]
+    assert [path.name for path in weights().iterdir()] == ["key.arrays"]
 
 
 def test_progress_counts_bytes():
@@ -125,24 +131,41 @@ def test_progress_counts_bytes():
     assert len(seen) == 4
 
 
-def test_unwritable_cache_names_the_way_out(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("MPKC_CACHE", str(tmp_path / "file"))
-    with pytest.raises(ModelError, match=r"file/key.arrays: cannot .* the cache: Not a directory; \$MPKC_CACHE"):
+@pytest.mark.parametrize("blocked", ["cache", "cache/weights", "cache/weights/key.arrays"])
+def test_unusable_cache_names_the_way_out(tmp_path, blocked):
+    path = tmp_path / blocked
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir() if blocked.endswith("arrays") else path.write_text("")
+    with pytest.raises(ModelError, match=rf"{path}.*: cannot (read|write) the cache: .*; \$MPKC_CACHE names"):
         cached_arrays("key", SHAPES, Filler())
 
 
-def test_abandoned_files_go(monkeypatch):
-    cache_dir().mkdir()
-    old, new = cache_dir() / "1-old.tmp", cache_dir() / "2-new.tmp"
-    old.write_text("")
-    new.write_text("")
-    monkeypatch.setattr("mpkc.models.cache.time.time", lambda: old.stat().st_mtime + DAY + 1)
-    new.touch()
-    os.utime(new, (old.stat().st_mtime + DAY,) * 2)
+def test_full_disk_is_the_caches_error_and_fill_keeps_its_own(monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    def fill(name, array):
+        raise OSError("of fill")
+
+    monkeypatch.setattr("mpkc.models.cache.os.fsync", full)
+    with pytest.raises(ModelError, match="key.arrays: cannot write the cache: No space left on device"):
+        cached_arrays("key", SHAPES, Filler())
+    with pytest.raises(OSError, match="of fill"):
+        cached_arrays("key", SHAPES, fill)
+    assert list(weights().iterdir()) == []
+
+
+def test_abandoned_files_go():
     cached_arrays("key", SHAPES, Filler())
+    old, new = weights() / ".key.arrays.old", weights() / ".key.arrays.new"
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / "key.arrays").write_text("")
+    os.utime(old, (time.time() - DAY - 1,) * 2)
+    cached_arrays("other", SHAPES, Filler())
     assert not old.exists()
     assert new.exists()
+    assert stored().exists()
 
 
 @pytest.mark.parametrize("key", ["", "../key", "a/b", ".hidden", "a b"])
@@ -152,6 +175,7 @@ def test_keys_are_file_names(key):
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):
+    assert cache_dir() == tmp_path / "cache"
     monkeypatch.delenv("MPKC_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_dir() == tmp_path / "mpkc"
