@@ -6,7 +6,7 @@ Values are Python integers: signed for `index` (64 bits) and `iN`, 0 or 1 for `i
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, IntegerType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation
 
 from mpkc.dialects.diagnostics import OpError
@@ -104,11 +104,16 @@ _COMPARE: tuple[Callable[[Operation, int, int], int], ...] = tuple(
 SCALAR_OPS: frozenset[type[Operation]] = frozenset({*_BINARY, *_CAST, arith.ConstantOp, arith.CmpiOp, arith.SelectOp})
 
 
+def is_scalar(op: Operation) -> bool:
+    """Whether `op` is integer arithmetic that `evaluate` computes: one of SCALAR_OPS, on `index` or `iN`."""
+    return type(op) in SCALAR_OPS and isinstance(op.results[0].type, IndexType | IntegerType)
+
+
 def evaluate(op: Operation, operands: Sequence[int]) -> int:
-    """The result of a scalar operation, one of SCALAR_OPS, on integers.
+    """The result of a scalar operation (`is_scalar`) on integers.
 
     Raises:
-        OpError: a division by zero, a shift that is too long, a constant that is no integer.
+        OpError: a division by zero, a shift that is too long, an operation that is no integer arithmetic.
     """
     return wrap(_evaluate(op, operands), op.results[0].type)
 

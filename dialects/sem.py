@@ -18,8 +18,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, BlockArgument, Dialect, Region
 from xdsl.irdl import (
     IRDLOperation,
-    base,
-    eq,
     irdl_op_definition,
     opt_prop_def,
     prop_def,
@@ -192,9 +190,13 @@ class ValueOp(LabelledInstruction):
 
     name = "sem.value"
 
-    result = result_def(base(IndexType) | eq(i1))
+    result = result_def()
 
     traits = traits_def(EngineValue())
+
+    def verify_(self) -> None:
+        if self.result.type not in (IndexType(), i1):
+            raise VerifyException(f"a value of type {self.result.type}: use index or i1")
 
     @classmethod
     def parse(cls, parser: Parser) -> "ValueOp":

@@ -298,8 +298,8 @@ def _expand(
             if len(components) != len(counted):
                 raise OpError(
                     consumer.op,
-                    f"a distance of {len(components)} components after {producer.name}, with which "
-                    f"{consumer.name} shares {len(counted)} loops: write one for each scf.for and scf.while "
+                    f"the wrong number of components, {len(components)}, after {producer.name}, with which "
+                    f"{consumer.name} shares {len(counted)}: write one for each scf.for and scf.while "
                     "around both, outermost first",
                 )
             for index, component in zip(counted, components, strict=True):

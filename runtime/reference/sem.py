@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import is_value
-from mpkc.dialects.scalars import SCALAR_OPS, evaluate
+from mpkc.dialects.scalars import evaluate, is_scalar
 from mpkc.dialects.sem import ProgramOp
 from mpkc.dialects.sem_distance import Component
 from mpkc.dialects.sem_order import program_order
@@ -168,7 +168,7 @@ class _Interpreter:
         for op in self.order[block]:
             if (instruction := self.structure.by_op.get(op)) is not None:
                 self._issue(instruction)
-            elif type(op) in SCALAR_OPS:
+            elif is_scalar(op):
                 operands = [self.scalars[operand] for operand in op.operands if operand in self.scalars]
                 known = len(operands) == len(op.operands)
                 self._write(op.results, (evaluate(op, operands) if known else None,))
