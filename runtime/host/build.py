@@ -62,7 +62,7 @@ def build_host(
     if not library.exists():
         with atomic_path(library) as part:
             unit = part.with_suffix(".cpp")
-            unit.write_text(source)
+            unit.write_text(f'#line 1 "kernel.cu"\n{source}')
             compile_with([compiler, *flags, "-shared", "-pthread", str(unit), str(runtime), "-o", str(part)])
     return library
 

@@ -34,8 +34,7 @@ namespace mpk::host {
 Context make_context(char* top, void (*entry)()) {
   constexpr int kSavedRegisters = 6;
   void** sp = reinterpret_cast<void**>(reinterpret_cast<std::uintptr_t>(top) & ~std::uintptr_t{63});
-  *--sp = nullptr;  // keeps the stack aligned as after a call
-  *--sp = nullptr;  // the return address of `entry`: where a debugger's backtrace ends
+  *--sp = nullptr;  // the return address of `entry`: the stack is aligned as after a call, and backtraces end
   *--sp = reinterpret_cast<void*>(entry);
   for (int i = 0; i < kSavedRegisters; ++i) *--sp = nullptr;
   return sp;

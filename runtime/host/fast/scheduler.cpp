@@ -3,12 +3,9 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <time.h>
 #include <xmmintrin.h>
 
-#include <new>
-
-#include "common/abi.h"
+#include "common/environment.h"
 #include "common/launch.h"
 #include "common/memory.h"
 #include "common/report.h"
@@ -22,13 +19,6 @@ constexpr u32 kSpinRounds = 256;      // quiet rounds before the OS may run some
 constexpr u32 kClockRounds = 4096;    // quiet rounds between two looks at the clock
 constexpr u32 kClockPauses = 1 << 16; // pauses between two looks at the clock, quiet or not
 constexpr u32 kReportLines = 32;
-constexpr u32 kDefaultFloatControl = 0x1f80;  // round to nearest, no flush to zero, no traps
-
-double now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 u32 cores() {
   cpu_set_t set;
@@ -99,11 +89,9 @@ void make_ring(Launch& launch, Worker& worker, u32 first, u32 step) {
 void* run_worker(void* argument) {
   Worker& worker = *static_cast<Worker*>(argument);
   Fiber* outer = current;
-  u32 float_control = _mm_getcsr();
-  _mm_setcsr(kDefaultFloatControl);
+  DefaultFloats floats;
   current = worker.previous->next;
   mpk_switch_context(&worker.main, current->context);
-  _mm_setcsr(float_control);
   current = outer;
   return nullptr;
 }

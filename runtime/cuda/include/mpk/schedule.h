@@ -1,0 +1,78 @@
+// Schedulers and the triggering of events: event-driven, decentralized (MPK, "Because MPK decomposes computation").
+#pragma once
+#include "mpk/graph.h"
+#include "mpk/loop.h"
+#include "mpk/queue.h"
+
+namespace mpk {
+
+// Everything that the kernel is given. Mirrored by runtime/cuda/image.py.
+struct Params {
+  const Task* tasks;
+  const Event* events;
+  u32* counters;  // [events + 1], the last one counts the tasks that trigger nothing else
+  Slot* task_slots;
+  u32* task_tails;
+  Slot* event_slots;
+  u32* event_tails;
+  Loop* loop;
+  u32 task_capacity, event_capacity;
+  u32 events_count, ending;  // `ending` tasks end an iteration
+  u32 starting;              // tasks 0..starting-1 wait for nothing
+  u32 workers, schedulers, unused;
+};
+
+MPK_DEVICE Queue task_queue(const Params& p, u32 worker) {
+  return {p.task_slots + worker * p.task_capacity, p.task_tails + worker, p.task_capacity};
+}
+
+MPK_DEVICE Queue event_queue(const Params& p, u32 scheduler) {
+  return {p.event_slots + scheduler * p.event_capacity, p.event_tails + scheduler, p.event_capacity};
+}
+
+// A worker has ended a task. Counters only grow: iteration i of an event is due at needed * i, exact modulo 2^32.
+MPK_DEVICE void trigger(const Params& p, u32 event) {
+  const u32 needed = event == p.events_count ? p.ending : p.events[event].needed + (MPK_FAULT == 4);
+  const u32 due = needed * load_relaxed(&p.loop->iteration);  // read first: the next iteration may begin at once
+#if MPK_FAULT == 1
+  const u32 before = add_relaxed(&p.counters[event], 1u);
+#else
+  const u32 before = add_acq_rel(&p.counters[event], 1u);
+#endif
+  if (before + 1 == due) push(event_queue(p, event % p.schedulers), event);
+}
+
+// The scheduling policy: which worker a task goes to. `turn` is the scheduler's own state.
+MPK_DEVICE u32 assign(const Params& p, u32& turn) {
+  const u32 worker = turn;
+  turn = turn + 1 == p.workers ? 0 : turn + 1;
+  return worker;
+}
+
+MPK_DEVICE void launch(const Params& p, u32 first, u32 last, u32& turn) {
+  for (u32 task = first; task <= last; ++task) push(task_queue(p, assign(p, turn)), task);
+}
+
+MPK_DEVICE void stop_everybody(const Params& p, u32 scheduler) {
+  for (u32 worker = 0; worker < p.workers; ++worker) push(task_queue(p, worker), NONE);
+  for (u32 other = 0; other < p.schedulers; ++other)
+    if (other != scheduler) push(event_queue(p, other), NONE);
+}
+
+// One scheduler warp; a single lane does the work. The end of an iteration is an event like any other.
+MPK_DEVICE void schedule(const Params& p, u32 scheduler) {
+  u32 turn = scheduler * p.workers / p.schedulers;
+  for (u32 position = 0;; ++position) {
+    const u32 event = pop(event_queue(p, scheduler), position);
+    if (event == NONE) return;
+    if (event != p.events_count) {
+      launch(p, p.events[event].first, p.events[event].last, turn);
+    } else if (begin_iteration(*p.loop)) {
+      launch(p, 0, p.starting - 1, turn);
+    } else {
+      return stop_everybody(p, scheduler);
+    }
+  }
+}
+
+}  // namespace mpk

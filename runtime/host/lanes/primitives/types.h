@@ -1,0 +1,4 @@
+#pragma once
+#include "common/types.h"
+
+#define MPK_FAST 0
