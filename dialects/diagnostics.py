@@ -48,16 +48,27 @@ def describe(op: Operation) -> str:
 
 
 def verify(module: Operation) -> None:
-    """Verify `module` operation by operation.
+    """Verify `module` operation by operation, and that no value is used before its definition.
 
     Raises:
         OpError: at the first operation that is not well-formed.
     """
+    seen: set[Operation] = set()
     for op in module.walk():
+        for index, operand in enumerate(op.operands):
+            if isinstance(operand.owner, Operation) and operand.owner not in seen and _in_order(operand.owner, op):
+                raise OpError(op, f"'{op.name}' uses the value of its operand {index} before that is defined")
+        seen.add(op)
         try:
             op.verify(verify_nested_ops=False)
         except VerifyException as err:
             raise OpError(op, f"'{op.name}': {err}") from err
+
+
+def _in_order(definition: Operation, user: Operation) -> bool:
+    """Whether the order of the text decides between them: not where a region of several blocks holds both."""
+    region = definition.parent_region()
+    return region is None or len(region.blocks) == 1 or definition.parent is user.parent
 
 
 def inherit_location(new: Iterable[Operation], old: Operation) -> None:

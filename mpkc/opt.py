@@ -9,7 +9,7 @@ from xdsl.printer import Printer
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from mpkc.dialects.diagnostics import verify
-from mpkc.parsing import LocatedParser
+from mpkc.parsing import LocatedParser, decoded
 
 
 class MpkcOpt(xDSLOptMain):
@@ -18,7 +18,8 @@ class MpkcOpt(xDSLOptMain):
     def parse_chunk(self, chunk: IO[bytes], file_extension: str, start_offset: int = 0) -> ModuleOp | None:
         if (self.args.frontend or file_extension) != "mlir":
             return super().parse_chunk(chunk, file_extension, start_offset)
-        parser = LocatedParser(self.ctx, chunk.read().decode(), self.get_input_name(), start_offset)
+        name = self.get_input_name()
+        parser = LocatedParser(self.ctx, decoded(chunk.read(), name), name, start_offset)
         return parser.parse_module(not self.args.no_implicit_module)
 
     def setup_pipeline(self) -> None:

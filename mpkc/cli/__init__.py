@@ -3,7 +3,13 @@
 import click
 
 from mpkc import __version__
+from mpkc.cli.compile import compile_command
 from mpkc.cli.errors import told_in_one_line
+from mpkc.cli.generate import generate
+from mpkc.cli.import_ import import_command
+from mpkc.cli.passes import devices, passes
+from mpkc.cli.run import run
+from mpkc.cli.stats import stats
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -20,3 +26,7 @@ def opt(args: tuple[str, ...]) -> None:
 
     with told_in_one_line():
         MpkcOpt(description="mpkc modular optimizer driver", args=list(args)).run()
+
+
+for command in (compile_command, devices, generate, import_command, passes, run, stats):
+    main.add_command(command)

@@ -8,6 +8,8 @@ import click
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 
 from mpkc.dialects.diagnostics import OpError, place
+from mpkc.parsing import error_text
+from mpkc.runtime.errors import LaunchFailure, TargetError
 
 
 class UserError(click.ClickException):
@@ -17,6 +19,12 @@ class UserError(click.ClickException):
 
     def show(self, file: object = None) -> None:
         click.echo(self.message, err=True)
+
+
+class NoAnswer(UserError):
+    """Well-formed, but the answer is no: a deadlock, a failed check."""
+
+    exit_code = 1
 
 
 def with_source_line(err: OpError) -> str:
@@ -34,12 +42,14 @@ def with_source_line(err: OpError) -> str:
 
 @contextmanager
 def told_in_one_line() -> Generator[None]:
-    """Turn what a user can get wrong into one message on stderr and exit code 2."""
+    """Turn what a user can get wrong into one message on stderr and exit code 2, or 1 where a launch failed."""
     try:
         yield
     except OpError as err:
         raise UserError(with_source_line(err)) from err
     except ParseError as err:
-        raise UserError(str(err)) from err
-    except (DiagnosticException, ArgSpecParseError, ValueError, OSError) as err:
+        raise UserError(error_text(err)) from err
+    except (DiagnosticException, ArgSpecParseError, TargetError, ValueError, OSError) as err:
         raise UserError(f"error: {err}") from err
+    except LaunchFailure as err:
+        raise NoAnswer(f"error: {err}") from err

@@ -9,6 +9,7 @@ from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.tops.base import Array
 from mpkc.dialects.tops.weight import WeightOp
 from mpkc.models.cache import Progress, cached_arrays
+from mpkc.models.errors import ModelError
 from mpkc.models.model import Model
 
 
@@ -27,6 +28,8 @@ def program_weights(model: Model, func: FuncOp, progress: Progress | None = None
         op = weights[key]
         try:
             op.place(model.tensor, out)
+        except ModelError:
+            raise
         except KeyError as err:
             raise OpError(op, f"{model.name} has no weight {err.args[0]!r}") from err
         except ValueError as err:

@@ -1,0 +1,57 @@
+"""The named pipelines: which passes lead from tensor operators to a task graph that a target runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from mpkc.dialects.diagnostics import verify
+from mpkc.passes.tgraph_build import BuildPass
+from mpkc.passes.tgraph_fuse_predecessors import FusePredecessorsPass
+from mpkc.passes.tgraph_fuse_successors import FuseSuccessorsPass
+from mpkc.passes.tgraph_linearize import LinearizePass
+from mpkc.passes.tgraph_normalize import NormalizePass
+from mpkc.passes.tgraph_partition import PartitionPass
+from mpkc.passes.tgraph_prune import PrunePass
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a pipeline depends on besides the program.
+
+    Attributes:
+        workers: tasks that run at the same time.
+    """
+
+    workers: int = 128
+
+
+def task_graph(options: Options) -> list[ModulePass]:
+    """From tensor operators to the linearized table (MPK, section 4)."""
+    return [
+        PartitionPass(workers=options.workers),
+        BuildPass(),
+        PrunePass(),
+        FuseSuccessorsPass(),
+        FusePredecessorsPass(),
+        NormalizePass(),
+        LinearizePass(),
+    ]
+
+
+def run_passes(
+    module: ModuleOp, passes: list[ModulePass], ctx: Context, told: Callable[[str], None] | None = None
+) -> None:
+    """Run the passes in place, with a verification before the first and after each.
+
+    Raises:
+        OpError: where the module is not well-formed, or a pass refuses it.
+    """
+    verify(module)
+    for step in passes:
+        if told:
+            told(step.name)
+        step.apply(ctx, module)
+        verify(module)

@@ -1,0 +1,171 @@
+"""Run a mega-kernel on a GPU through CuPy."""
+
+import importlib
+import tempfile
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpkc.dialects.tops.base import Array
+from mpkc.dialects.tops.weight import WeightOp
+from mpkc.runtime.cuda.compile import compile_cuda, include_options
+from mpkc.runtime.cuda.emit import KERNEL, THREADS, Program
+from mpkc.runtime.cuda.image import Image, Params, Request, shared_bytes
+from mpkc.runtime.errors import TargetError
+
+POLL_S = 0.0002  # between two looks at the token ring
+SCHEDULERS = THREADS // 32  # one block of scheduler warps
+
+
+class DeviceError(TargetError):
+    """There is no GPU, or it can't run the kernel; one line that says why."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """The GPU that CuPy uses.
+
+    Attributes:
+        cupy: the package.
+        name: the device's name.
+        capability: such as "90".
+        multiprocessors: streaming multiprocessors.
+    """
+
+    cupy: Any
+    name: str
+    capability: str
+    multiprocessors: int
+
+    @classmethod
+    def first(cls) -> "Device":
+        """The current device; raises DeviceError where there is none, or CuPy is missing."""
+        try:
+            cupy = importlib.import_module("cupy")
+        except ImportError as err:
+            raise DeviceError("the cuda target needs CuPy: pip install 'mpkc[cuda]'") from err
+        if not cupy.cuda.is_available():
+            raise DeviceError("no CUDA device here: --target host runs the same kernel on the CPU")
+        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        capability = f"{properties['major']}{properties['minor']}"
+        return cls(cupy, properties["name"].decode(), capability, properties["multiProcessorCount"])
+
+    @property
+    def arch(self) -> str:
+        """What to compile for: Hopper and Blackwell have instructions of their own, behind the suffix `a`."""
+        return f"sm_{self.capability}{'a' if int(self.capability) >= 90 else ''}"
+
+    @property
+    def workers(self) -> int:
+        """One worker a multiprocessor, less the one that schedules."""
+        return max(1, self.multiprocessors - 1)
+
+    def module(self, source: str) -> Any:
+        """The compiled source as a RawModule: by CuPy itself where the architecture has no suffix."""
+        if not self.arch.endswith("a"):
+            return self.cupy.RawModule(code=source, options=include_options(), backend="nvrtc")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "kernel.cubin"
+            path.write_bytes(compile_cuda(source, self.arch))
+            module = self.cupy.RawModule(path=str(path))
+            module.get_function(KERNEL)  # CuPy reads the file on first use
+            return module
+
+
+class CudaMemory:
+    """Device memory, by CuPy."""
+
+    def __init__(self, cupy: Any):
+        self._cupy = cupy
+        self._arrays: dict[int, Any] = {}
+        self._pinned: list[Any] = []
+
+    def place(self, array: Array) -> int:
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        placed = self._cupy.asarray(raw)
+        address = int(placed.data.ptr)
+        self._arrays[address] = (placed, array.dtype, array.shape)
+        return address
+
+    def place_shared(self, array: Array) -> tuple[int, Array]:
+        pinned = self._cupy.cuda.alloc_pinned_memory(array.nbytes)
+        view = np.frombuffer(pinned, array.dtype, array.size).reshape(array.shape)
+        view[...] = array
+        self._pinned.append(pinned)
+        return int(pinned.ptr), view
+
+    def read(self, address: int) -> Array:
+        placed, dtype, shape = self._arrays[address]
+        with self._cupy.cuda.Stream(non_blocking=True):  # the kernel may still run on the default stream
+            return self._cupy.asnumpy(placed).view(dtype).reshape(shape)
+
+
+class CudaRun:
+    """A program in device memory and the kernel that runs it.
+
+    Raises:
+        DeviceError: where not all blocks can be resident at once: a worker that never starts is a deadlock.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        weight: Callable[[WeightOp], Array],
+        inputs: Mapping[str, Array],
+        device: Device,
+        workers: int,
+    ):
+        self.device = device
+        self.blocks = workers + 1
+        self.shared_bytes = shared_bytes(program)
+        self.kernel = device.module(program.source).get_function(KERNEL)
+        self.kernel.max_dynamic_shared_size_bytes = self.shared_bytes
+        self._check_resident(workers)
+        self.image = Image(program, CudaMemory(device.cupy), weight, inputs, workers, SCHEDULERS)
+
+    def _check_resident(self, workers: int) -> None:
+        driver = self.device.cupy.cuda.driver
+        each = driver.occupancyMaxActiveBlocksPerMultiprocessor(self.kernel.kernel.ptr, THREADS, self.shared_bytes)
+        room = each * self.device.multiprocessors
+        if self.blocks > room:
+            raise DeviceError(
+                f"{workers} workers and a block of schedulers must all be resident, but {self.device.name} has room "
+                f"for {room} blocks: use --workers {room - 1} or fewer"
+            )
+
+    def launch(self, params: Params) -> None:
+        """Start the kernel; does not wait for it."""
+        argument = np.frombuffer(bytes(params), np.dtype(Params))
+        self.kernel((self.blocks,), (THREADS,), (argument,), shared_mem=self.shared_bytes)
+
+    def run(self) -> list[Array]:
+        """One iteration of the graph; its results."""
+        params, _ = self.image.params(None)
+        self.launch(params)
+        self.device.cupy.cuda.get_current_stream().synchronize()
+        return self.results()
+
+    def results(self) -> list[Array]:
+        """The results of the last iteration; while decoding in lockstep, of the one whose token came last."""
+        return self.image.results()
+
+    def decode(self, request: Request) -> Generator[int]:
+        """The token that each iteration of ONE launch chooses, as the running kernel tells it through pinned memory."""
+        params, ring = self.image.params(request)
+        self.launch(params)
+        stream = self.device.cupy.cuda.get_current_stream()
+        while True:
+            running = not stream.done  # before the look: what the kernel told before it ended is seen
+            token = ring.peek()
+            if token is not None:
+                yield token
+                ring.advance()
+            elif running:
+                time.sleep(POLL_S)
+            else:
+                break
+        stream.synchronize()
