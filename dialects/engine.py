@@ -16,6 +16,8 @@ from xdsl.ir import Attribute, Operation
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
+# Operations of memref that are declarations: its dialect does not know the trait.
+BUFFERS = frozenset({"memref.alloc", "memref.dim", "memref.reinterpret_cast", "memref.subview"})
 RESERVED_IN_ENGINE_NAMES = frozenset(' ,:="')
 
 
@@ -55,6 +57,11 @@ def is_instruction(op: Operation) -> bool:
 def is_value(op: Operation) -> bool:
     """Whether every engine can read the integer results of the instruction `op`."""
     return op.has_trait(EngineValue, value_if_unregistered=False)
+
+
+def is_declaration(op: Operation) -> bool:
+    """Whether `op` only names what instructions use."""
+    return op.name in BUFFERS or op.has_trait(Declaration, value_if_unregistered=False)
 
 
 def engine_of(op: Operation) -> str:

@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, Region
 from xdsl.utils.hints import isa
 
 from mpkc.dialects.diagnostics import OpError
-from mpkc.dialects.engine import Declaration, engine_of, is_instruction, label_of
+from mpkc.dialects.engine import engine_of, is_declaration, is_instruction, label_of
 from mpkc.dialects.scalars import SCALAR_OPS
 from mpkc.dialects.sem_control import CONTROL_OPS, verify_control
 from mpkc.dialects.sem_distance import EVERY, AfterAttr, Component, DistanceAttr, OffsetAttr
@@ -240,13 +240,13 @@ def _read_loop(structure: Structure, loop: Loop) -> int:
             _read_instruction(structure, op, loop, place)
         elif isinstance(op, CONTROL_OPS):
             place = _read_control(structure, op, loop, place)
-        elif type(op) not in SCALAR_OPS and not op.has_trait(Declaration, value_if_unregistered=False):
+        elif type(op) not in SCALAR_OPS and not is_declaration(op):
             if op is loop.block.last_op and isinstance(op, scf.YieldOp | scf.ConditionOp):
                 continue
             raise OpError(
                 op,
                 f"'{op.name}' is not allowed in a sem.program: it holds scf.for, scf.if, scf.while, "
-                "scf.index_switch, integer operations of arith, and instructions of engines",
+                "scf.index_switch, integer operations of arith, buffers, and instructions of engines",
             )
     return place
 

@@ -105,6 +105,7 @@ CONSUMER = 'sem.inst @C engine "e1" cost 1 after'
         loop('%v = sem.value @V engine "e0" cost 1 : index\n' + loop(P, "b", "v")),
         f'{P} {{semaphores = "auto"}}',
         "probe.buffer",
+        "%b = memref.alloc() : memref<4xf32>",
         'probe.private "e0"',
     ],
 )
