@@ -55,8 +55,14 @@ class ReferenceDecoder:
         """
         if not prompt:
             raise ValueError("the prompt is empty: give at least one token")
+        signature, needed = self._signature, len(prompt) + count - 1
+        if needed > signature.capacity:
+            raise ValueError(
+                f"a prompt of {len(prompt)} tokens and {count} more need {needed} positions, "
+                f"but the cache has {signature.capacity}"
+            )
         tokens = list(prompt)
-        for position in range(len(prompt) + count - 1):
+        for position in range(needed):
             following, _ = self._run(tokens[position], position)
             if position >= len(prompt) - 1:
                 tokens.append(following)
