@@ -6,6 +6,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from mpkc.dialects.diagnostics import OpError
+from mpkc.dialects.tgraph_graph import GraphOp
 from mpkc.dialects.tgraph_table import Table
 from mpkc.dialects.tgraph_table_op import TableOp
 
@@ -18,5 +20,8 @@ class TablePass(ModulePass, ABC):
         """The new table; raises OpError(op, ...) where the pass can't work on this one."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for table_op in [found for found in op.ops if isinstance(found, TableOp)]:
-            table_op.replace_by(self.rewrite(table_op, table_op.table))
+        for found in list(op.ops):
+            if isinstance(found, GraphOp):
+                raise OpError(found, f"is in readable form, but {self.name} works on tables: run tgraph-pack first")
+            if isinstance(found, TableOp):
+                found.replace_by(self.rewrite(found, found.table))
