@@ -45,11 +45,11 @@ class WeightOp(IRDLOperation):
 
     @property
     def group_count(self) -> int:
-        return self.groups.value.data if self.groups else 1
+        return self.groups.value.data if self.groups is not None else 1
 
     @property
     def stacking_dim(self) -> int:
-        return self.dim.value.data if self.dim else 0
+        return self.dim.value.data if self.dim is not None else 0
 
     @property
     def key(self) -> str:
