@@ -248,7 +248,7 @@ def _verify_not_in_place(op: MatmulOp | ReduceOp | TransposeOp, sources: list[SS
 
 @irdl_op_definition
 class FillOp(TileInstruction):
-    """Every element becomes one number."""
+    """Every element becomes one number, of the tile's element type or an index that is converted to it."""
 
     name = "tile.fill"
 
@@ -262,7 +262,7 @@ class FillOp(TileInstruction):
 
     def verify_(self) -> None:
         expect_space(self.dest.type, ON_CHIP, "the destination")
-        if self.value.type != self.dest.type.element_type:
+        if self.value.type not in (self.dest.type.element_type, IndexType()):
             raise VerifyException(f"fills a tile of {self.dest.type.element_type} with {self.value.type}")
 
 

@@ -1,11 +1,12 @@
-"""What holds for a tile program as a whole: order of definition, engines, where buffers and tokens may go."""
+"""What holds for a tile program as a whole: what it is made of, its engines, where buffers and tokens may go."""
 
 from collections.abc import Iterable
 from typing import NoReturn, cast
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from mpkc.dialects.diagnostics import OpError
@@ -58,47 +59,38 @@ def verify_program(program: Operation, engines: tuple[str, ...], is_worker: bool
     for arg in body.args:
         if not (space_of(arg.type) is Space.FAR or is_float(arg.type) or is_integer(arg.type)):
             fault(program, f"takes an argument of type {arg.type}: arguments are far buffers and numbers")
-    check = _ProgramCheck(program, frozenset(engines), is_worker)
-    check.block(body)
-    check.events_order_reads()
+    _ProgramCheck(program, frozenset(engines), is_worker).run()
 
 
 class _ProgramCheck:
-    """One walk in program order."""
+    """One walk in program order. Each operation is verified before anything is made of it."""
 
     def __init__(self, program: Operation, engines: frozenset[str], is_worker: bool):
         self.program = program
         self.engines = engines
         self.is_worker = is_worker
-        self.defined: set[SSAValue] = set()
         self.written: set[SSAValue] = set()
         self.reads: list[tuple[TileInstruction, SSAValue]] = []
 
-    def block(self, block: Block) -> None:
-        """Check the operations of a block; what it defines goes out of scope at its end."""
-        own: list[SSAValue] = list(block.args)
-        self.defined.update(own)
-        for op in block.ops:
-            self.operation(op)
-            own += op.results
-            self.defined.update(op.results)
-        self.defined.difference_update(own)
+    def run(self) -> None:
+        for op in self.program.walk():
+            if op is not self.program:
+                self.operation(op)
+        if self.is_worker:
+            self.events_order_reads()
 
     def operation(self, op: Operation) -> None:
         self.belongs(op)
-        for operand in op.operands:
-            if operand not in self.defined:
-                name = f"%{operand.name_hint}" if operand.name_hint else "a value"
-                fault(op, f"{name} is used before it is defined")
+        try:
+            op.verify(verify_nested_ops=False)
+        except VerifyException as err:
+            raise OpError(op, f"'{op.name}': {err}") from err
+        if isinstance(op, memref.SubviewOp):
+            _verify_subview(op)
         if is_instruction(op) and engine_of(op) not in self.engines:
             fault(op, f"engine \"{engine_of(op)}\" is none of the engines of '{self.program.name}'")
         if isinstance(op, TileInstruction):
             self.far_accesses(op)
-        for region in op.regions:
-            if isinstance(op, CONTROL):
-                self.stays_put(op, (arg.type for block in region.blocks for arg in block.args))
-            for block in region.blocks:
-                self.block(block)
 
     def belongs(self, op: Operation) -> None:
         if not (isinstance(op, CONTROL + BUFFERS + PAGES) or is_instruction(op) or _is_number(op)):
@@ -110,10 +102,9 @@ class _ProgramCheck:
         elif isinstance(op, RingOp):
             if op.parent_op() is not self.program:
                 fault(op, "a ring is there as long as its program: it stands at the top level")
-        elif isinstance(op, memref.SubviewOp):
-            _verify_subview(op)
         elif isinstance(op, CONTROL):
-            self.stays_put(op, op.result_types)
+            carried = (arg.type for region in op.regions for block in region.blocks for arg in block.args)
+            self.stays_put(op, (*op.result_types, *carried))
 
     def allocation(self, op: memref.AllocOp) -> None:
         type_ = op.memref.type
@@ -143,8 +134,6 @@ class _ProgramCheck:
 
     def events_order_reads(self) -> None:
         """A task may read what tasks write only after the event that says it is there."""
-        if not self.is_worker:
-            return
         for op, root in self.reads:
             if root in self.written and not (isinstance(op, Transfer) and op.tokens):
                 name = root.name_hint or "a buffer"

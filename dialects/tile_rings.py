@@ -13,6 +13,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from mpkc.dialects.diagnostics import describe
 from mpkc.dialects.engine import engine_of
 from mpkc.dialects.tile_buffers import view_source
 from mpkc.dialects.tile_program import fault
@@ -161,10 +162,10 @@ def _verify_order(
             fault(op, f'reads a page that "{filler}" has not filled: first fill, then read, in statements of their own')
         if release and place(op) > order[release]:
             fault(op, "uses a page after its release")
-    if filler:
-        first = min(place(op) for op, _ in accesses)
-        if not any(access is Access.WRITE and place(op) == first for op, access in accesses):
-            fault(page, f'"{filler}" reads this page before anything is in it')
+    walked = {op: at for at, op in enumerate(op for root in block.ops for op in root.walk())}
+    first = min((op for op, _ in accesses), key=walked.__getitem__, default=None)
+    if filler and first and (first, Access.READ) in accesses:
+        fault(first, "reads this page before anything is in it")
 
 
 def verify_rings(program: Operation, engines: tuple[str, ...]) -> None:
@@ -251,7 +252,8 @@ class _RingWalk:
         elif oldest == Live(owner):
             self.state[ring] = tuple(rest)
         else:
-            fault(op, "releases a page before older ones of its ring: pages are released in the order of acquisition")
+            older = describe(oldest.acquire)
+            fault(op, f"releases a page before an older one of its ring, acquired at {older}: release that one first")
 
     def balanced(self, op: Operation, region: Region) -> None:
         """Run a region that must release what it acquires."""
@@ -260,8 +262,9 @@ class _RingWalk:
             self.block(block)
         for ring, queue in self.state.items():
             if queue != before[ring]:
-                kept = next((live for live in queue if live not in before[ring]), None)
-                fault(kept.acquire if kept else op, f"a page is not released in its region of '{op.name}'")
+                if queue[: len(before[ring])] != before[ring]:
+                    fault(op, f"releases pages that a loop outside of it kept: '{op.name}' does not always run")
+                fault(queue[-1].acquire, f"this page is not released in its region of '{op.name}'")
 
     def loop(self, op: scf.ForOp) -> None:
         """Run the body once; pages that it keeps are there once for each iteration."""
@@ -273,8 +276,10 @@ class _RingWalk:
             if old and queue[:1] == (replace(old[0], passed_on=True),) and queue[:1] != old[:1]:
                 old, queue = old[1:], queue[1:]
             kept = queue[len(old) :]
-            if queue[: len(old)] != old or any(live.loop for live in kept) or len(kept) > 1:
-                fault(kept[-1].acquire if kept else op, "a loop keeps one page of a ring an iteration, no more")
+            if queue[: len(old)] != old:
+                fault(op, "releases pages that a loop outside of it kept, in each of its iterations")
+            if any(live.loop for live in kept) or len(kept) > 1:
+                fault(kept[-1].acquire, "a loop keeps one page of a ring an iteration, no more")
             self.state[ring] = (*old, *(Live(live.acquire, op) for live in kept))
             if kept:
                 self.grow(ring, kept[0].acquire, self.peak[ring] + max((static_trips(op) or 0) - 1, 0))

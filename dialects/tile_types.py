@@ -5,7 +5,14 @@ from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, MemRefType
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
-from xdsl.ir import Attribute, OpResult, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import (
+    Attribute,
+    OpResult,
+    ParametrizedAttribute,
+    SpacedOpaqueSyntaxAttribute,
+    SSAValue,
+    TypeAttribute,
+)
 from xdsl.irdl import irdl_attr_definition, operand_def, result_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -108,12 +115,12 @@ class SpaceAttr(EnumAttribute[Space]):
 
 
 @irdl_attr_definition
-class FunctionAttr(EnumAttribute[Function]):
+class FunctionAttr(EnumAttribute[Function], SpacedOpaqueSyntaxAttribute):
     name = "tile.function"
 
 
 @irdl_attr_definition
-class ReductionAttr(EnumAttribute[Reduction]):
+class ReductionAttr(EnumAttribute[Reduction], SpacedOpaqueSyntaxAttribute):
     name = "tile.reduction"
 
 

@@ -106,7 +106,7 @@ def _map(op: MapOp, values: Values) -> None:
 
 
 def _select(op: SelectOp, values: Values) -> None:
-    mask, if_true, if_false, dest = read(values, (op.mask, op.if_true, op.if_false, op.dest))
+    mask, if_true, if_false, dest = map(np.asarray, read(values, (op.mask, op.if_true, op.if_false, op.dest)))
     _write_broadcast(op, np.where(mask, if_true, if_false), dest)
 
 
