@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from mpkc.runtime.cache import atomic_path, cache_dir
+from mpkc.runtime.errors import TargetError
 
 Mode = Literal["fast", "lanes"]
 Sanitizer = Literal["thread", "address"]
@@ -28,11 +29,11 @@ FLOAT_FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast")
 MODE_FLAGS: dict[Mode, tuple[str, ...]] = {"fast": ("-O3",), "lanes": ("-O2",)}
 SANITIZER_FLAGS: dict[Sanitizer, tuple[str, ...]] = {
     "thread": ("-O1", "-g", "-fsanitize=thread", "-shared-libsan"),
-    "address": ("-O1", "-g", "-fsanitize=address,undefined", "-shared-libsan"),
+    "address": ("-O1", "-g", "-fsanitize=address,undefined", "-fsanitize-recover=address", "-shared-libsan"),
 }
 
 
-class BuildError(RuntimeError):
+class BuildError(TargetError):
     """A compiler is missing, or it refused the source; the message is what to tell the user."""
 
 
@@ -120,7 +121,7 @@ def compiler_for(sanitizer: Sanitizer | None) -> str:
 @cache
 def compiler_identity(compiler: str) -> str:
     """The compiler's version and what -march=native means on this machine."""
-    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+    version = run_tool([compiler, "--version"]).stdout
     cpu = Path("/proc/cpuinfo")
     wanted = ("model name", "flags")
     lines = cpu.read_text().splitlines() if cpu.exists() else [platform.processor()]
@@ -128,6 +129,12 @@ def compiler_identity(compiler: str) -> str:
 
 
 def compile_with(command: Sequence[str]) -> None:
-    result = subprocess.run(command, capture_output=True, text=True)
+    result = run_tool(command)
     if result.returncode:
         raise BuildError(f"{Path(command[0]).name} failed:\n{result.stderr.strip()}")
+
+
+def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a compiler, without the sanitizer's runtime that may be preloaded into this process."""
+    env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    return subprocess.run(command, capture_output=True, text=True, env=env)

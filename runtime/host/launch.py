@@ -4,6 +4,8 @@ import ctypes
 from enum import IntEnum
 from pathlib import Path
 
+from mpkc.runtime.errors import LaunchFailure
+
 REPORT_BYTES = 16384
 
 
@@ -15,7 +17,7 @@ class Code(IntEnum):
     FAULT = 4
 
 
-class LaunchError(RuntimeError):
+class LaunchError(LaunchFailure):
     """A launch failed: `code` says how, `report` (the message) which threads wait where."""
 
     def __init__(self, code: Code, report: str):

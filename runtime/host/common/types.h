@@ -13,5 +13,10 @@ using u64 = unsigned long long;
 using i32 = int;
 struct alignas(16) f4 {
   float x, y, z, w;
+  // Written out, as UndefinedBehaviorSanitizer does not check the alignment of what the implicit one assigns to.
+  MPK_DEVICE f4& operator=(const f4& v) {
+    x = v.x, y = v.y, z = v.z, w = v.w;
+    return *this;
+  }
 };
 }  // namespace mpk

@@ -26,6 +26,14 @@ u32 report_barriers(Launch& launch, u32 block) {
 }
 }  // namespace
 
+const void* in_block_0(const Launch& launch, const void* p) {
+  if (!launch.memory.in_shared(p)) return p;
+  const char* base = launch.memory.shared(0);
+  return base + (static_cast<const char*>(p) - base) % static_cast<long>(launch.memory.shared_stride());
+}
+
+const char* describe(Launch& launch, const void* p) { return launch.regions.describe(in_block_0(launch, p)); }
+
 const char* base_name(const char* path) {
   const char* slash = std::strrchr(path, '/');
   return slash ? slash + 1 : path;
@@ -40,7 +48,7 @@ void report_waiting(Launch& launch) {
       if (f.done || f.blocked_at || !f.polled) continue;
       if (lines++ < kLines)
         launch.report.line("  block %u thread %u spins on %s (last value %u)", b, t,
-                           launch.regions.describe(f.polled), f.polled_value);
+                           describe(launch, f.polled), f.polled_value);
       else
         ++left_out;
     }

@@ -25,7 +25,6 @@ u64 mix(u64 seed) {
 void end_thread() {
   Fiber& me = *current;
   Launch& launch = *me.launch;
-  release(&me);
   me.done = true;
   --launch.states[me.position.block].alive;
   if (--launch.alive == 0) leave(launch);
@@ -91,10 +90,7 @@ Launch::Launch(const mpk_launch& l, Kernel k, const void* p)
 
 Launch::~Launch() {
   if (!memory.ok()) return;
-  for (Fiber& f : fibers) {
-    if (f.done) acquire(&f);
-    f.stack.destroy();
-  }
+  for (Fiber& f : fibers) f.stack.join(main_stack);
   for (u32 b = 0; b < blocks; ++b) unpoison(memory.shared(b), memory.shared_stride());
 }
 

@@ -28,7 +28,14 @@ struct SanitizerStack {
   void* fiber;
   void create(const char*, std::size_t) { fiber = __tsan_create_fiber(0); }
   void adopt_current() { fiber = __tsan_get_current_fiber(); }
-  void destroy() { __tsan_destroy_fiber(fiber); }
+  // What the fiber did, finished or abandoned, is before what its launcher does next.
+  void join(SanitizerStack& launcher) {
+    __tsan_switch_to_fiber(fiber, 1);
+    __tsan_release(this);
+    __tsan_switch_to_fiber(launcher.fiber, 1);
+    __tsan_acquire(this);
+    __tsan_destroy_fiber(fiber);
+  }
   // Without a happens-before edge (flag 1): only the primitives order fibers.
   void before_switch(SanitizerStack& to, bool) { __tsan_switch_to_fiber(to.fiber, 1); }
   void after_switch() {}
@@ -43,7 +50,7 @@ struct SanitizerStack {
     __asan_unpoison_memory_region(lowest, n);  // an abandoned fiber may have left its frames' red zones
   }
   void adopt_current() {}
-  void destroy() {}
+  void join(SanitizerStack&) {}
   void before_switch(SanitizerStack& to, bool forever) {
     __sanitizer_start_switch_fiber(forever ? nullptr : &fake_stack, to.bottom, to.bytes);
   }
@@ -57,7 +64,7 @@ struct SanitizerStack {
 #else
   void create(const char*, std::size_t) {}
   void adopt_current() {}
-  void destroy() {}
+  void join(SanitizerStack&) {}
   void before_switch(SanitizerStack&, bool) {}
   void after_switch() {}
   void first_entry(SanitizerStack&) {}

@@ -46,12 +46,12 @@ bool deadlocked(const Launch& launch) {
 void check(const void* p, u32 bytes, Space space) {
   Launch& launch = *current->launch;
   if (reinterpret_cast<std::uintptr_t>(p) % bytes)
-    fail(kFault, "atomic operation on %s, which is not aligned to %u bytes", launch.regions.describe(p), bytes);
+    fail(kFault, "atomic operation on %s, which is not aligned to %u bytes", describe(launch, p), bytes);
   const char* c = static_cast<const char*>(p);
   const char* mine = launch.memory.shared(current->position.block);
   bool in_mine = c >= mine && c < mine + launch.shared_bytes;
   if (space == Space::kShared && !in_mine)
-    fail(kFault, "operation on shared memory at %s, which is not this block's", launch.regions.describe(p));
+    fail(kFault, "operation on shared memory at %s, which is not this block's", describe(launch, p));
   if (space != Space::kShared && launch.memory.in_shared(p))
     fail(kFault, "operation on global memory at %p, which is shared memory", p);
 }
@@ -162,7 +162,8 @@ void after_read(const u32* p, u32 v) {
 }
 
 void name_region(const void* p, u64 bytes, const char* name, u32 element_bytes) {
-  current->launch->regions.add(p, bytes, name, element_bytes);
+  Launch& launch = *current->launch;
+  launch.regions.add(in_block_0(launch, p), bytes, name, element_bytes);
 }
 
 void* shared_memory(u64 bytes) {

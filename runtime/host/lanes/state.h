@@ -137,6 +137,9 @@ bool waits_for_the_ended(const Launch& launch);  // at a barrier of the whole bl
 [[noreturn]] void leave(Launch& launch);  // end the launch from inside
 [[noreturn]] __attribute__((format(printf, 2, 3))) void fail(Code code, const char* format, ...);
 
+// Blocks name what lies in their shared memory alike: it is named where it would be in block 0.
+const void* in_block_0(const Launch& launch, const void* p);
+const char* describe(Launch& launch, const void* p);  // by its name in reports; lasts until the next call
 void report_waiting(Launch& launch);
 const char* base_name(const char* path);
 }  // namespace mpk::host
