@@ -1,1 +1,9 @@
+"""Machines as data: engines, limits, costs and memories, each number with its source (docs/machines.md).
 
+Imports nothing of mpkc, and everything of mpkc may import it.
+"""
+
+from mpkc.runtime.machine.description import Costs, Limits, Machine, MachineError, Memory, SemaphoreType
+from mpkc.runtime.machine.reading import machine, machines
+
+__all__ = ["Costs", "Limits", "Machine", "MachineError", "Memory", "SemaphoreType", "machine", "machines"]

@@ -1,0 +1,91 @@
+"""What a machine description says."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+
+class MachineError(ValueError):
+    """A machine description is missing or wrong; one line that names the file and the key."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What there is of each thing that synchronization uses up; None where a machine sets no limit.
+
+    Attributes:
+        registers: integer registers of each engine.
+        semaphores: of the whole machine.
+    """
+
+    registers: int | None = None
+    semaphores: int | None = None
+
+
+@dataclass(frozen=True)
+class SemaphoreType:
+    """The integer that a semaphore holds, and that waits compare in."""
+
+    bits: int
+    signed: bool
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What control costs the engine that does it, in ns.
+
+    Attributes:
+        register: an operation on registers, or a branch.
+        wait: a wait that is satisfied when it is reached.
+        signal: from an update of a semaphore until another engine sees it.
+        barrier: a handshake of all engines.
+    """
+
+    register: float
+    wait: float
+    signal: float
+    barrier: float
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One memory of a machine; what is not known is None.
+
+    Attributes:
+        bytes: its size.
+        page_bytes: a page, where it is handed out in pages.
+    """
+
+    bytes: int | None = None
+    page_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A multi-engine machine.
+
+    Attributes:
+        name, description: what `mpkc devices` shows.
+        engines: the names that instructions may give; none where any name will do.
+        limits, semaphore, costs: of synchronization.
+        memories: by space: far, near, accumulator.
+        workers: tasks that run at the same time; None where that is for the machine at hand to say.
+        sources: where each number comes from, by its key, such as "costs.wait".
+    """
+
+    name: str
+    description: str
+    engines: tuple[str, ...]
+    semaphore: SemaphoreType
+    costs: Costs
+    limits: Limits = Limits()
+    memories: Mapping[str, Memory] = field(default_factory=dict[str, Memory])
+    workers: int | None = None
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def has_engine(self, name: str) -> bool:
+        """Whether an instruction may name this engine."""
+        return not self.engines or name in self.engines
+
+    def to_json(self) -> dict[str, object]:
+        """All of it, as `mpkc devices --json` prints it; `null` for what is not limited or not known."""
+        return asdict(self)
