@@ -1,7 +1,7 @@
 """What every tensor operator has: one text form, inferred shapes, a grid of tasks, and their regions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias, cast
@@ -165,6 +165,7 @@ class Operator(IRDLOperation, ABC):
         return Tasks(self.dimensions(), self.grid)
 
     def verify_(self) -> None:
+        expect_known(self.attributes, *self.get_irdl_definition().properties, "grid")
         found = tuple(result.type for result in self.results)
         inferred = self.infer([operand.type for operand in self.operands], self.properties)
         if found != inferred:
@@ -245,6 +246,12 @@ def expect(condition: bool, message: str) -> None:
     """Raise VerifyException unless `condition` holds."""
     if not condition:
         raise VerifyException(message)
+
+
+def expect_known(attributes: Iterable[str], *known: str) -> None:
+    """Refuse attributes that an operator does not have, unless they have a dialect's prefix."""
+    for name in attributes:
+        expect(name in known or "." in name, f"has no attribute {name!r}; its attributes are: {', '.join(known)}")
 
 
 def expect_float(type: Attribute, what: str) -> Attribute:

@@ -9,7 +9,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, opt_prop_def, prop_def,
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from mpkc.dialects.tops.base import Array, expect, expect_float, shape_of
+from mpkc.dialects.tops.base import Array, expect, expect_float, expect_known, shape_of
 
 
 @irdl_op_definition
@@ -85,6 +85,7 @@ class WeightOp(IRDLOperation):
             at = end
 
     def verify_(self) -> None:
+        expect_known(self.attributes, "groups", "dim")
         expect(len(self.sources) > 0, "needs the name of at least one source")
         expect_float(self.result.type, "weight")
         rank = self.result.type.get_num_dims()

@@ -80,11 +80,27 @@ func.func @wrong_result(%a: tensor<2x4xf32>) {
 
 // -----
 
+func.func @unknown_attribute_of_a_weight() {
+  %0 = tops.weight "a" {group = 3 : i64} : tensor<9x2xf32>
+  func.return
+}
+// CHECK: invalid.mlir:84:3: error: 'tops.weight': has no attribute 'group'; its attributes are: groups, dim
+
+// -----
+
+func.func @unknown_attribute(%a: tensor<2x4xf32>) {
+  %0 = tops.reduce %a {kind = "sum", axis = 1 : i64} : (tensor<2x4xf32>) -> tensor<2x1xf32>
+  func.return
+}
+// CHECK: invalid.mlir:92:3: error: 'tops.reduce': has no attribute 'axis'; its attributes are: kind, grid
+
+// -----
+
 func.func @grid_of_wrong_rank(%a: tensor<2x4xf32>, %b: tensor<2x4xf32>) {
   %0 = tops.add %a, %b {grid = array<i64: 2>} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   func.return
 }
-// CHECK: invalid.mlir:84:3: error: 'tops.add': grid must be array<i64: ...> with one number for each of: rows, features
+// CHECK: invalid.mlir:100:3: error: 'tops.add': grid must be array<i64: ...> with one number for each of: rows, features
 
 // -----
 
@@ -92,7 +108,7 @@ func.func @grid_of_another_type(%a: tensor<2x4xf32>, %b: tensor<2x4xf32>) {
   %0 = tops.add %a, %b {grid = [2, 4]} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   func.return
 }
-// CHECK: invalid.mlir:92:3: error: 'tops.add': grid must be array<i64: ...> with one number for each of: rows, features
+// CHECK: invalid.mlir:108:3: error: 'tops.add': grid must be array<i64: ...> with one number for each of: rows, features
 
 // -----
 
@@ -100,7 +116,7 @@ func.func @grid_too_fine(%a: tensor<2x4xf32>, %b: tensor<2x4xf32>) {
   %0 = tops.add %a, %b {grid = array<i64: 3, 1>} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   func.return
 }
-// CHECK: invalid.mlir:100:3: error: 'tops.add': grid cuts rows in 3, but 1 to 2 parts are possible
+// CHECK: invalid.mlir:116:3: error: 'tops.add': grid cuts rows in 3, but 1 to 2 parts are possible
 
 // -----
 
@@ -108,7 +124,7 @@ func.func @grid_of_nothing(%a: tensor<2x4xf32>, %b: tensor<2x4xf32>) {
   %0 = tops.add %a, %b {grid = array<i64: 1, 0>} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   func.return
 }
-// CHECK: invalid.mlir:108:3: error: 'tops.add': grid cuts features in 0, but 1 to 4 parts are possible
+// CHECK: invalid.mlir:124:3: error: 'tops.add': grid cuts features in 0, but 1 to 4 parts are possible
 
 // -----
 
@@ -116,7 +132,7 @@ func.func @elementwise_shapes(%a: tensor<2x4xf32>, %b: tensor<4x2xf32>) {
   %0 = tops.add %a, %b : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x4xf32>
   func.return
 }
-// CHECK: invalid.mlir:116:3: error: 'tops.add': a is tensor<2x4xf32> and b is tensor<4x2xf32>, but they must be alike
+// CHECK: invalid.mlir:132:3: error: 'tops.add': a is tensor<2x4xf32> and b is tensor<4x2xf32>, but they must be alike
 
 // -----
 
@@ -124,7 +140,7 @@ func.func @elementwise_integers(%a: tensor<2x4xi32>, %b: tensor<2x4xi32>) {
   %0 = tops.mul %a, %b : (tensor<2x4xi32>, tensor<2x4xi32>) -> tensor<2x4xi32>
   func.return
 }
-// CHECK: invalid.mlir:124:3: error: 'tops.mul': a has elements of i32, but must have f32, f16 or bf16
+// CHECK: invalid.mlir:140:3: error: 'tops.mul': a has elements of i32, but must have f32, f16 or bf16
 
 // -----
 
@@ -132,7 +148,7 @@ func.func @elementwise_rank(%a: tensor<2xf32>, %b: tensor<2xf32>) {
   %0 = tops.mul %a, %b : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   func.return
 }
-// CHECK: invalid.mlir:132:3: error: 'tops.mul': a is tensor<2xf32>, but must have 2 static dimensions, none of them 0
+// CHECK: invalid.mlir:148:3: error: 'tops.mul': a is tensor<2xf32>, but must have 2 static dimensions, none of them 0
 
 // -----
 
@@ -140,7 +156,7 @@ func.func @silu_mul_odd(%a: tensor<2x3xf32>) {
   %0 = tops.silu_mul %a : (tensor<2x3xf32>) -> tensor<2x1xf32>
   func.return
 }
-// CHECK: invalid.mlir:140:3: error: 'tops.silu_mul': x has 3 columns, but gate and up need an even number
+// CHECK: invalid.mlir:156:3: error: 'tops.silu_mul': x has 3 columns, but gate and up need an even number
 
 // -----
 
@@ -148,7 +164,7 @@ func.func @transpose_rank(%a: tensor<2x3x4xf32>) {
   %0 = tops.transpose %a : (tensor<2x3x4xf32>) -> tensor<4x3xf32>
   func.return
 }
-// CHECK: invalid.mlir:148:3: error: 'tops.transpose': x is tensor<2x3x4xf32>, but must have 2 static dimensions, none of them 0
+// CHECK: invalid.mlir:164:3: error: 'tops.transpose': x is tensor<2x3x4xf32>, but must have 2 static dimensions, none of them 0
 
 // -----
 
@@ -156,7 +172,7 @@ func.func @linear_columns(%a: tensor<2x3xf32>, %b: tensor<5x4xf32>) {
   %0 = tops.linear %a, %b : (tensor<2x3xf32>, tensor<5x4xf32>) -> tensor<2x5xf32>
   func.return
 }
-// CHECK: invalid.mlir:156:3: error: 'tops.linear': x has 3 columns, but weight ([out, in]) has 4
+// CHECK: invalid.mlir:172:3: error: 'tops.linear': x has 3 columns, but weight ([out, in]) has 4
 
 // -----
 
@@ -164,7 +180,7 @@ func.func @linear_residual(%a: tensor<2x3xf32>, %b: tensor<5x3xf32>, %c: tensor<
   %0 = tops.linear %a, %b, %c : (tensor<2x3xf32>, tensor<5x3xf32>, tensor<2x3xf32>) -> tensor<2x5xf32>
   func.return
 }
-// CHECK: invalid.mlir:164:3: error: 'tops.linear': residual is tensor<2x3xf32>, but the product is tensor<2x5xf32>
+// CHECK: invalid.mlir:180:3: error: 'tops.linear': residual is tensor<2x3xf32>, but the product is tensor<2x5xf32>
 
 // -----
 
@@ -172,7 +188,7 @@ func.func @matmul_inner(%a: tensor<2x3xf32>, %b: tensor<4x5xf32>) {
   %0 = tops.matmul %a, %b : (tensor<2x3xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>
   func.return
 }
-// CHECK: invalid.mlir:172:3: error: 'tops.matmul': a has 3 columns, but b has 4 rows
+// CHECK: invalid.mlir:188:3: error: 'tops.matmul': a has 3 columns, but b has 4 rows
 
 // -----
 
@@ -180,7 +196,7 @@ func.func @matmul_elements(%a: tensor<2x3xf32>, %b: tensor<3x5xf16>) {
   %0 = tops.matmul %a, %b : (tensor<2x3xf32>, tensor<3x5xf16>) -> tensor<2x5xf32>
   func.return
 }
-// CHECK: invalid.mlir:180:3: error: 'tops.matmul': a is tensor<2x3xf32> and b is tensor<3x5xf16>, but their elements must be alike
+// CHECK: invalid.mlir:196:3: error: 'tops.matmul': a is tensor<2x3xf32> and b is tensor<3x5xf16>, but their elements must be alike
 
 // -----
 
@@ -188,7 +204,7 @@ func.func @rms_norm_weight(%a: tensor<2x3xf32>, %b: tensor<4xf32>) {
   %0 = tops.rms_norm %a, %b {epsilon = 1.0e-5 : f64} : (tensor<2x3xf32>, tensor<4xf32>) -> tensor<2x3xf32>
   func.return
 }
-// CHECK: invalid.mlir:188:3: error: 'tops.rms_norm': weight must have 3 elements, as x has columns
+// CHECK: invalid.mlir:204:3: error: 'tops.rms_norm': weight must have 3 elements, as x has columns
 
 // -----
 
@@ -196,7 +212,7 @@ func.func @softmax_integers(%a: tensor<2x3xi32>) {
   %0 = tops.softmax %a : (tensor<2x3xi32>) -> tensor<2x3xi32>
   func.return
 }
-// CHECK: invalid.mlir:196:3: error: 'tops.softmax': x has elements of i32, but must have f32, f16 or bf16
+// CHECK: invalid.mlir:212:3: error: 'tops.softmax': x has elements of i32, but must have f32, f16 or bf16
 
 // -----
 
@@ -204,7 +220,7 @@ func.func @reduce_kind(%a: tensor<2x3xf32>) {
   %0 = tops.reduce %a {kind = "min"} : (tensor<2x3xf32>) -> tensor<2x1xf32>
   func.return
 }
-// CHECK: invalid.mlir:204:3: error: 'tops.reduce': kind is "min", but must be one of: sum, max, mean
+// CHECK: invalid.mlir:220:3: error: 'tops.reduce': kind is "min", but must be one of: sum, max, mean
 
 // -----
 
@@ -212,7 +228,7 @@ func.func @embedding_index(%a: tensor<2xf32>, %b: tensor<5x3xf32>) {
   %0 = tops.embedding %a, %b : (tensor<2xf32>, tensor<5x3xf32>) -> tensor<2x3xf32>
   func.return
 }
-// CHECK: invalid.mlir:212:3: error: 'tops.embedding': index has elements of f32, but must have i32
+// CHECK: invalid.mlir:228:3: error: 'tops.embedding': index has elements of f32, but must have i32
 
 // -----
 
@@ -220,7 +236,7 @@ func.func @argmax_parts(%a: tensor<2x3xf32>) {
   %0, %1 = tops.argmax_partial %a {parts = 4 : i64} : (tensor<2x3xf32>) -> (tensor<2x4xf32>, tensor<2x4xi32>)
   func.return
 }
-// CHECK: invalid.mlir:220:3: error: 'tops.argmax_partial': parts is 4, but 3 columns have 1 to 3 parts
+// CHECK: invalid.mlir:236:3: error: 'tops.argmax_partial': parts is 4, but 3 columns have 1 to 3 parts
 
 // -----
 
@@ -228,7 +244,7 @@ func.func @argmax_shapes(%a: tensor<2x3xf32>, %b: tensor<2x4xi32>) {
   %0 = tops.argmax_reduce %a, %b : (tensor<2x3xf32>, tensor<2x4xi32>) -> tensor<2xi32>
   func.return
 }
-// CHECK: invalid.mlir:228:3: error: 'tops.argmax_reduce': largest and index differ in shape
+// CHECK: invalid.mlir:244:3: error: 'tops.argmax_reduce': largest and index differ in shape
 
 // -----
 
@@ -236,7 +252,7 @@ func.func @argmax_index(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>) {
   %0 = tops.argmax_reduce %a, %b : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2xi32>
   func.return
 }
-// CHECK: invalid.mlir:236:3: error: 'tops.argmax_reduce': index has elements of f32, but must have i32
+// CHECK: invalid.mlir:252:3: error: 'tops.argmax_reduce': index has elements of f32, but must have i32
 
 // -----
 
@@ -244,7 +260,7 @@ func.func @rope_positions(%a: tensor<2x8xf32>, %b: tensor<3xi32>) {
   %0 = tops.rope %a, %b {heads = 2 : i64, rope_base = 1.0e4 : f64, rope_style = "pairs"} : (tensor<2x8xf32>, tensor<3xi32>) -> tensor<2x8xf32>
   func.return
 }
-// CHECK: invalid.mlir:244:3: error: 'tops.rope': positions must have 2 elements, as x has rows
+// CHECK: invalid.mlir:260:3: error: 'tops.rope': positions must have 2 elements, as x has rows
 
 // -----
 
@@ -252,7 +268,7 @@ func.func @rope_position_elements(%a: tensor<2x8xf32>, %b: tensor<2xf32>) {
   %0 = tops.rope %a, %b {heads = 2 : i64, rope_base = 1.0e4 : f64, rope_style = "pairs"} : (tensor<2x8xf32>, tensor<2xf32>) -> tensor<2x8xf32>
   func.return
 }
-// CHECK: invalid.mlir:252:3: error: 'tops.rope': positions has elements of f32, but must have i32
+// CHECK: invalid.mlir:268:3: error: 'tops.rope': positions has elements of f32, but must have i32
 
 // -----
 
@@ -260,7 +276,7 @@ func.func @rope_heads(%a: tensor<2x8xf32>, %b: tensor<2xi32>) {
   %0 = tops.rope %a, %b {heads = 8 : i64, rope_base = 1.0e4 : f64, rope_style = "pairs"} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
   func.return
 }
-// CHECK: invalid.mlir:260:3: error: 'tops.rope': 8 columns can't be cut into 8 heads of an even number of elements
+// CHECK: invalid.mlir:276:3: error: 'tops.rope': 8 columns can't be cut into 8 heads of an even number of elements
 
 // -----
 
@@ -268,7 +284,7 @@ func.func @rope_style(%a: tensor<2x8xf32>, %b: tensor<2xi32>) {
   %0 = tops.rope %a, %b {heads = 2 : i64, rope_base = 1.0e4 : f64, rope_style = "thirds"} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
   func.return
 }
-// CHECK: invalid.mlir:268:3: error: 'tops.rope': rope_style is "pairs" or "halves"
+// CHECK: invalid.mlir:284:3: error: 'tops.rope': rope_style is "pairs" or "halves"
 
 // -----
 
@@ -276,7 +292,7 @@ func.func @attention_caches(%a: tensor<2x32xf32>, %b: memref<8x2x4x4xf32>, %c: m
   %0 = tops.attention %a, %b, %c, %d, %e {heads = 4 : i64, rope_base = 1.0e4 : f64, rope_style = "halves"} : (tensor<2x32xf32>, memref<8x2x4x4xf32>, memref<9x2x4x4xf32>, tensor<2x3xi32>, tensor<2xi32>) -> tensor<2x16xf32>
   func.return
 }
-// CHECK: invalid.mlir:276:3: error: 'tops.attention': keys is memref<8x2x4x4xf32> and values is memref<9x2x4x4xf32>, but they must be alike
+// CHECK: invalid.mlir:292:3: error: 'tops.attention': keys is memref<8x2x4x4xf32> and values is memref<9x2x4x4xf32>, but they must be alike
 
 // -----
 
@@ -284,7 +300,7 @@ func.func @attention_cache_is_no_buffer(%a: tensor<2x32xf32>, %b: tensor<8x2x4x4
   %0 = tops.attention %a, %b, %c, %d, %e {heads = 4 : i64, rope_base = 1.0e4 : f64, rope_style = "halves"} : (tensor<2x32xf32>, tensor<8x2x4x4xf32>, tensor<8x2x4x4xf32>, tensor<2x3xi32>, tensor<2xi32>) -> tensor<2x16xf32>
   func.return
 }
-// CHECK: invalid.mlir:284:3: error: 'tops.attention': operand 'keys' at position 1 does not verify:
+// CHECK: invalid.mlir:300:3: error: 'tops.attention': operand 'keys' at position 1 does not verify:
 
 // -----
 
@@ -292,7 +308,7 @@ func.func @attention_odd_heads(%a: tensor<2x32xf32>, %b: memref<8x2x4x3xf32>, %c
   %0 = tops.attention %a, %b, %c, %d, %e {heads = 4 : i64, rope_base = 1.0e4 : f64, rope_style = "halves"} : (tensor<2x32xf32>, memref<8x2x4x3xf32>, memref<8x2x4x3xf32>, tensor<2x3xi32>, tensor<2xi32>) -> tensor<2x16xf32>
   func.return
 }
-// CHECK: invalid.mlir:292:3: error: 'tops.attention': heads have 3 elements, but rotary embedding needs an even number
+// CHECK: invalid.mlir:308:3: error: 'tops.attention': heads have 3 elements, but rotary embedding needs an even number
 
 // -----
 
@@ -300,7 +316,7 @@ func.func @attention_heads(%a: tensor<2x32xf32>, %b: memref<8x2x4x4xf32>, %c: me
   %0 = tops.attention %a, %b, %c, %d, %e {heads = 3 : i64, rope_base = 1.0e4 : f64, rope_style = "halves"} : (tensor<2x32xf32>, memref<8x2x4x4xf32>, memref<8x2x4x4xf32>, tensor<2x3xi32>, tensor<2xi32>) -> tensor<2x16xf32>
   func.return
 }
-// CHECK: invalid.mlir:300:3: error: 'tops.attention': 3 heads can't share 2 kv heads equally
+// CHECK: invalid.mlir:316:3: error: 'tops.attention': 3 heads can't share 2 kv heads equally
 
 // -----
 
@@ -308,7 +324,7 @@ func.func @attention_columns(%a: tensor<2x30xf32>, %b: memref<8x2x4x4xf32>, %c: 
   %0 = tops.attention %a, %b, %c, %d, %e {heads = 4 : i64, rope_base = 1.0e4 : f64, rope_style = "halves"} : (tensor<2x30xf32>, memref<8x2x4x4xf32>, memref<8x2x4x4xf32>, tensor<2x3xi32>, tensor<2xi32>) -> tensor<2x16xf32>
   func.return
 }
-// CHECK: invalid.mlir:308:3: error: 'tops.attention': qkv has 30 columns, but 4 heads and 2 kv heads need 32
+// CHECK: invalid.mlir:324:3: error: 'tops.attention': qkv has 30 columns, but 4 heads and 2 kv heads need 32
 
 // -----
 
@@ -316,7 +332,7 @@ func.func @attention_pages(%a: tensor<2x32xf32>, %b: memref<8x2x4x4xf32>, %c: me
   %0 = tops.attention %a, %b, %c, %d, %e {heads = 4 : i64, rope_base = 1.0e4 : f64, rope_style = "halves"} : (tensor<2x32xf32>, memref<8x2x4x4xf32>, memref<8x2x4x4xf32>, tensor<3x3xi32>, tensor<2xi32>) -> tensor<2x16xf32>
   func.return
 }
-// CHECK: invalid.mlir:316:3: error: 'tops.attention': pages must have 2 rows, as qkv has
+// CHECK: invalid.mlir:332:3: error: 'tops.attention': pages must have 2 rows, as qkv has
 
 // -----
 
@@ -324,7 +340,7 @@ func.func @attention_positions(%a: tensor<2x32xf32>, %b: memref<8x2x4x4xf32>, %c
   %0 = tops.attention %a, %b, %c, %d, %e {heads = 4 : i64, rope_base = 1.0e4 : f64, rope_style = "halves"} : (tensor<2x32xf32>, memref<8x2x4x4xf32>, memref<8x2x4x4xf32>, tensor<2x3xi32>, tensor<3xi32>) -> tensor<2x16xf32>
   func.return
 }
-// CHECK: invalid.mlir:324:3: error: 'tops.attention': positions must have 2 elements, as qkv has rows
+// CHECK: invalid.mlir:340:3: error: 'tops.attention': positions must have 2 elements, as qkv has rows
 
 // -----
 
@@ -332,7 +348,7 @@ func.func @attention_indices(%a: tensor<2x32xf32>, %b: memref<8x2x4x4xf32>, %c: 
   %0 = tops.attention %a, %b, %c, %d, %e {heads = 4 : i64, rope_base = 1.0e4 : f64, rope_style = "halves"} : (tensor<2x32xf32>, memref<8x2x4x4xf32>, memref<8x2x4x4xf32>, tensor<2x3xi32>, tensor<2xf32>) -> tensor<2x16xf32>
   func.return
 }
-// CHECK: invalid.mlir:332:3: error: 'tops.attention': pages and positions must have elements of i32
+// CHECK: invalid.mlir:348:3: error: 'tops.attention': pages and positions must have elements of i32
 
 // -----
 
@@ -340,7 +356,7 @@ func.func @attention_style(%a: tensor<2x32xf32>, %b: memref<8x2x4x4xf32>, %c: me
   %0 = tops.attention %a, %b, %c, %d, %e {heads = 4 : i64, rope_base = 1.0e4 : f64, rope_style = "both"} : (tensor<2x32xf32>, memref<8x2x4x4xf32>, memref<8x2x4x4xf32>, tensor<2x3xi32>, tensor<2xi32>) -> tensor<2x16xf32>
   func.return
 }
-// CHECK: invalid.mlir:340:3: error: 'tops.attention': rope_style is "pairs" or "halves"
+// CHECK: invalid.mlir:356:3: error: 'tops.attention': rope_style is "pairs" or "halves"
 
 // -----
 
@@ -348,7 +364,7 @@ func.func @attention_one_norm(%a: tensor<2x32xf32>, %b: memref<8x2x4x4xf32>, %c:
   %0 = tops.attention %a, %b, %c, %d, %e, %f {heads = 4 : i64, rope_base = 1.0e4 : f64, rope_style = "halves"} : (tensor<2x32xf32>, memref<8x2x4x4xf32>, memref<8x2x4x4xf32>, tensor<2x3xi32>, tensor<2xi32>, tensor<4xf32>) -> tensor<2x16xf32>
   func.return
 }
-// CHECK: invalid.mlir:348:3: error: 'tops.attention': takes no norm weight or two: q's and k's
+// CHECK: invalid.mlir:364:3: error: 'tops.attention': takes no norm weight or two: q's and k's
 
 // -----
 
@@ -356,7 +372,7 @@ func.func @attention_norms_without_epsilon(%a: tensor<2x32xf32>, %b: memref<8x2x
   %0 = tops.attention %a, %b, %c, %d, %e, %f, %g {heads = 4 : i64, rope_base = 1.0e4 : f64, rope_style = "halves"} : (tensor<2x32xf32>, memref<8x2x4x4xf32>, memref<8x2x4x4xf32>, tensor<2x3xi32>, tensor<2xi32>, tensor<4xf32>, tensor<4xf32>) -> tensor<2x16xf32>
   func.return
 }
-// CHECK: invalid.mlir:356:3: error: 'tops.attention': epsilon goes with the norm weights
+// CHECK: invalid.mlir:372:3: error: 'tops.attention': epsilon goes with the norm weights
 
 // -----
 
@@ -364,7 +380,7 @@ func.func @attention_norm(%a: tensor<2x32xf32>, %b: memref<8x2x4x4xf32>, %c: mem
   %0 = tops.attention %a, %b, %c, %d, %e, %f, %g {heads = 4 : i64, rope_base = 1.0e4 : f64, rope_style = "halves", epsilon = 1.0e-6 : f64} : (tensor<2x32xf32>, memref<8x2x4x4xf32>, memref<8x2x4x4xf32>, tensor<2x3xi32>, tensor<2xi32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x16xf32>
   func.return
 }
-// CHECK: invalid.mlir:364:3: error: 'tops.attention': norm weight must have 4 elements, as heads have
+// CHECK: invalid.mlir:380:3: error: 'tops.attention': norm weight must have 4 elements, as heads have
 
 // -----
 
@@ -372,7 +388,7 @@ func.func @topk(%a: tensor<2x4xf32>) {
   %0, %1 = tops.topk_softmax %a {k = 5 : i64} : (tensor<2x4xf32>) -> (tensor<2x5xf32>, tensor<2x5xi32>)
   func.return
 }
-// CHECK: invalid.mlir:372:3: error: 'tops.topk_softmax': k is 5, but 1 to 4 of 4 experts can be chosen
+// CHECK: invalid.mlir:388:3: error: 'tops.topk_softmax': k is 5, but 1 to 4 of 4 experts can be chosen
 
 // -----
 
@@ -380,7 +396,7 @@ func.func @expert_columns(%a: tensor<2x3xf32>, %b: tensor<4x5x6xf32>, %c: tensor
   %0 = tops.expert_linear %a, %b, %c : (tensor<2x3xf32>, tensor<4x5x6xf32>, tensor<2x2xi32>) -> tensor<4x5xf32>
   func.return
 }
-// CHECK: invalid.mlir:380:3: error: 'tops.expert_linear': x has 3 columns, but weight ([experts, out, in]) has 6
+// CHECK: invalid.mlir:396:3: error: 'tops.expert_linear': x has 3 columns, but weight ([experts, out, in]) has 6
 
 // -----
 
@@ -388,7 +404,7 @@ func.func @expert_rows(%a: tensor<3x6xf32>, %b: tensor<4x5x6xf32>, %c: tensor<2x
   %0 = tops.expert_linear %a, %b, %c : (tensor<3x6xf32>, tensor<4x5x6xf32>, tensor<2x2xi32>) -> tensor<4x5xf32>
   func.return
 }
-// CHECK: invalid.mlir:388:3: error: 'tops.expert_linear': x has 3 rows, but experts of 2 rows and 2 choices need 2 or 4
+// CHECK: invalid.mlir:404:3: error: 'tops.expert_linear': x has 3 rows, but experts of 2 rows and 2 choices need 2 or 4
 
 // -----
 
@@ -396,7 +412,7 @@ func.func @expert_indices(%a: tensor<2x6xf32>, %b: tensor<4x5x6xf32>, %c: tensor
   %0 = tops.expert_linear %a, %b, %c : (tensor<2x6xf32>, tensor<4x5x6xf32>, tensor<2x2xf32>) -> tensor<4x5xf32>
   func.return
 }
-// CHECK: invalid.mlir:396:3: error: 'tops.expert_linear': experts has elements of f32, but must have i32
+// CHECK: invalid.mlir:412:3: error: 'tops.expert_linear': experts has elements of f32, but must have i32
 
 // -----
 
@@ -404,7 +420,7 @@ func.func @expert_slots(%a: tensor<3x6xf32>, %b: tensor<2x2xf32>) {
   %0 = tops.expert_sum %a, %b : (tensor<3x6xf32>, tensor<2x2xf32>) -> tensor<2x6xf32>
   func.return
 }
-// CHECK: invalid.mlir:404:3: error: 'tops.expert_sum': slots has 3 rows, but weights of 2 rows and 2 choices need 4
+// CHECK: invalid.mlir:420:3: error: 'tops.expert_sum': slots has 3 rows, but weights of 2 rows and 2 choices need 4
 
 // -----
 
@@ -412,4 +428,4 @@ func.func @expert_residual(%a: tensor<4x6xf32>, %b: tensor<2x2xf32>, %c: tensor<
   %0 = tops.expert_sum %a, %b, %c : (tensor<4x6xf32>, tensor<2x2xf32>, tensor<2x5xf32>) -> tensor<2x6xf32>
   func.return
 }
-// CHECK: invalid.mlir:412:3: error: 'tops.expert_sum': residual is tensor<2x5xf32>, but the sum is tensor<2x6xf32>
+// CHECK: invalid.mlir:428:3: error: 'tops.expert_sum': residual is tensor<2x5xf32>, but the sum is tensor<2x6xf32>

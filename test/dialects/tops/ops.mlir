@@ -9,8 +9,8 @@ func.func @weights() {
   %1 = tops.weight "q", "k", "v" {groups = 3 : i64} : tensor<960x576xbf16>
   // CHECK-NEXT: tops.weight "gate", "up" {groups = 64 : i64, dim = 1 : i64} : tensor<8x128x32xf16>
   %2 = tops.weight "gate", "up" {groups = 64 : i64, dim = 1 : i64} : tensor<8x128x32xf16>
-  // CHECK-NEXT: tops.weight "a b\22c" {note = "kept"} : tensor<1x1xf32>
-  %3 = tops.weight "a b\"c" {note = "kept"} : tensor<1x1xf32>
+  // CHECK-NEXT: tops.weight "a b\22c" {my.note = "kept"} : tensor<1x1xf32>
+  %3 = tops.weight "a b\"c" {my.note = "kept"} : tensor<1x1xf32>
   func.return
 }
 
