@@ -64,8 +64,7 @@ class MatmulOp(TileInstruction):
     )
 
     def accesses(self) -> list[tuple[int, Access]]:
-        kept = [self.dest] if self.accumulate else []
-        return self.accesses_to([self.lhs, self.rhs, *kept], [self.dest])
+        return self.accesses_at([0, 1, 2] if self.accumulate else [0, 1], [2])
 
     def verify_(self) -> None:
         lhs, rhs, dest = self.lhs.type, self.rhs.type, self.dest.type
@@ -103,7 +102,7 @@ class MapOp(TileInstruction):
     assembly_format = "$function $inputs `->` $dest" + ENGINE + "attr-dict `:` type($inputs) `->` type($dest)"
 
     def accesses(self) -> list[tuple[int, Access]]:
-        return self.accesses_to(list(self.inputs), [self.dest])
+        return self.accesses_at(range(len(self.inputs)), [len(self.inputs)])
 
     def verify_(self) -> None:
         function, dest = self.function.data, self.dest.type
@@ -147,7 +146,7 @@ class SelectOp(TileInstruction):
     )
 
     def accesses(self) -> list[tuple[int, Access]]:
-        return self.accesses_to([self.mask, self.if_true, self.if_false], [self.dest])
+        return self.accesses_at([0, 1, 2], [3])
 
     def verify_(self) -> None:
         dest = self.dest.type
@@ -195,8 +194,7 @@ class ReduceOp(TileInstruction):
     )
 
     def accesses(self) -> list[tuple[int, Access]]:
-        kept = [self.dest] if self.accumulate else []
-        return self.accesses_to([self.source, *kept], [self.dest])
+        return self.accesses_at([0, 1] if self.accumulate else [0], [1])
 
     def verify_(self) -> None:
         source, dest, axis = self.source.type, self.dest.type, self.axis.value.data
@@ -229,7 +227,7 @@ class TransposeOp(TileInstruction):
     assembly_format = "$source `->` $dest" + ENGINE + "attr-dict `:` type($source) `->` type($dest)"
 
     def accesses(self) -> list[tuple[int, Access]]:
-        return self.accesses_to([self.source], [self.dest])
+        return self.accesses_at([0], [1])
 
     def verify_(self) -> None:
         source, dest = self.source.type, self.dest.type
@@ -258,7 +256,7 @@ class FillOp(TileInstruction):
     assembly_format = "$value `->` $dest" + ENGINE + "attr-dict `:` type($value) `->` type($dest)"
 
     def accesses(self) -> list[tuple[int, Access]]:
-        return self.accesses_to([], [self.dest])
+        return self.accesses_at([], [1])
 
     def verify_(self) -> None:
         expect_space(self.dest.type, ON_CHIP, "the destination")
@@ -279,7 +277,7 @@ class IotaOp(TileInstruction):
     assembly_format = "$start `->` $dest `axis` $axis" + ENGINE + "attr-dict `:` type($dest)"
 
     def accesses(self) -> list[tuple[int, Access]]:
-        return self.accesses_to([], [self.dest])
+        return self.accesses_at([], [1])
 
     def verify_(self) -> None:
         dest, axis = self.dest.type, self.axis.value.data

@@ -237,6 +237,8 @@ class _RingWalk:
         oldest = queue[0] if queue else None
         if oldest is None or oldest.loop is None:
             fault(op, "no earlier loop has kept pages of this ring")
+        if op.page.type != oldest.acquire.page.type:
+            fault(op, f"the page it holds was acquired as {oldest.acquire.page.type}")
         if oldest.passed_on:
             fault(op, "takes a second page in one iteration: the loop that kept them kept one")
         if not isinstance(loop, scf.ForOp) or not same_trips(loop, oldest.loop):

@@ -1,9 +1,9 @@
 """Instructions of the `tile` dialect that move data between far memory and the chip, and what every instruction has."""
 
 import abc
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IndexType, MemRefType, StringAttr, UnitAttr
-from xdsl.ir import SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -49,15 +49,10 @@ class TileInstruction(IRDLOperation, abc.ABC):
         An operand that is read and written stands in the list twice. Scalars and tokens are not memory.
         """
 
-    def accesses_to(self, reads: list[SSAValue], writes: list[SSAValue]) -> list[tuple[int, Access]]:
-        """Accesses to those of the operands that are buffers."""
-        index = {value: at for at, value in reversed(list(enumerate(self.operands)))}
-        return [
-            (index[value], access)
-            for values, access in ((reads, Access.READ), (writes, Access.WRITE))
-            for value in values
-            if isa(value.type, MemRefType)
-        ]
+    def accesses_at(self, reads: Sequence[int], writes: Sequence[int]) -> list[tuple[int, Access]]:
+        """Accesses by operand index, without the operands that are numbers."""
+        both = [(at, Access.READ) for at in reads] + [(at, Access.WRITE) for at in writes]
+        return [(at, access) for at, access in both if isa(self.operands[at].type, MemRefType)]
 
 
 class Transfer(TileInstruction):
@@ -83,7 +78,7 @@ class CopyOp(Transfer):
     assembly_format = "$source `->` $dest" + TRANSFER + "type($source) `->` type($dest)"
 
     def accesses(self) -> list[tuple[int, Access]]:
-        return self.accesses_to([self.source], [self.dest])
+        return self.accesses_at([0], [1])
 
     def verify_(self) -> None:
         source, dest = self.source.type, self.dest.type
@@ -110,7 +105,7 @@ class GatherOp(Transfer):
     )
 
     def accesses(self) -> list[tuple[int, Access]]:
-        return self.accesses_to([self.source, self.rows], [self.dest])
+        return self.accesses_at([0, 1], [2])
 
     def verify_(self) -> None:
         expect_space(self.dest.type, (Space.NEAR,), "the destination")
@@ -138,8 +133,7 @@ class ScatterOp(Transfer):
     )
 
     def accesses(self) -> list[tuple[int, Access]]:
-        kept = [self.dest] if self.add else []
-        return self.accesses_to([self.source, self.rows, *kept], [self.dest])
+        return self.accesses_at([0, 2, 1] if self.add else [0, 2], [1])
 
     def verify_(self) -> None:
         expect_space(self.source.type, ON_CHIP, "the source")
@@ -172,7 +166,7 @@ class ValueOp(TileInstruction):
     assembly_format = "$source `[` $indices `]`" + ENGINE + "attr-dict `:` type($source)"
 
     def accesses(self) -> list[tuple[int, Access]]:
-        return self.accesses_to([self.source], [])
+        return self.accesses_at([0], [])
 
     def verify_(self) -> None:
         source = self.source.type

@@ -136,7 +136,7 @@ class FetchOp(TileInstruction):
     assembly_format = "$queue `->` $dest" + ENGINE + "attr-dict `:` type($queue) `->` type($dest)"
 
     def accesses(self) -> list[tuple[int, Access]]:
-        return self.accesses_to([self.queue], [self.dest])
+        return self.accesses_at([0], [1])
 
     def verify_(self) -> None:
         expect_space(self.queue.type, (Space.FAR,), "the queue")
@@ -215,7 +215,7 @@ class EventSignalOp(TileInstruction):
     )
 
     def accesses(self) -> list[tuple[int, Access]]:
-        return self.accesses_to(list(self.written), [])
+        return self.accesses_at(range(2, len(self.operands)), [])
 
     def verify_(self) -> None:
         _verify_events(self.events.type)

@@ -839,3 +839,25 @@ tile.kernel @k(%n : index) engines ["e", "f"] {
   }
 }
 // CHECK: error: 'scf.for': releases pages that a loop outside of it kept, in each of its iterations
+
+// -----
+
+tile.kernel @k(%n : index) engines ["e", "f"] {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %z = arith.constant 0.0 : f32
+  %o = memref.alloc() : memref<8x32xf32, #tile.space<near>>
+  %r = tile.ring 2 x 1024
+  scf.for %i = %c0 to %n step %c1 {
+    %p = tile.acquire %r : memref<8x32xf32, #tile.space<near>>
+    tile.fill %z -> %p engine "e" : f32 -> memref<8x32xf32, #tile.space<near>>
+    tile.copy %p -> %o engine "f" : memref<8x32xf32, #tile.space<near>> -> memref<8x32xf32, #tile.space<near>>
+  }
+  scf.for %i = %c0 to %n step %c1 {
+    %h = tile.held %r : memref<8x32xf16, #tile.space<near>>
+    tile.map cast %h -> %o engine "f" : memref<8x32xf16, #tile.space<near>> -> memref<8x32xf32, #tile.space<near>>
+    tile.release %h : memref<8x32xf16, #tile.space<near>>
+  }
+}
+// CHECK: error: 'tile.held': the page it holds was acquired as memref<8x32xf32, #tile.space<near>>
