@@ -200,7 +200,11 @@ def random_distance(rng: Random, shared: int) -> object:
 
 
 def random_edge(rng: Random, program: Program) -> tuple[str, str, object]:
-    """Any producer, consumer and distance."""
+    """Any producer, consumer and distance; often two of one straight-line run, where cycles are made."""
+    if program.neighbours and rng.random() < 0.4:
+        producer, consumer = rng.sample(rng.choice(program.neighbours), 2)
+        shared = shared_loops(program.ways[producer], program.ways[consumer])
+        return producer, consumer, rng.choice((0, (0,) * shared))
     producer, consumer = rng.choice(list(program.ways)), rng.choice(list(program.ways))
     shared = shared_loops(program.ways[producer], program.ways[consumer])
     return producer, consumer, random_distance(rng, shared)

@@ -69,6 +69,14 @@ def test_producer_of_offset_0_runs_first_in_a_run():
     assert order(program("p", body), "n=1") == ["B", "D", "C", "A"]
 
 
+def test_instructions_of_an_engine_keep_their_order():
+    body = (
+        'sem.inst @A engine "e0" cost 1 after [@D offset 0]\nsem.inst @X engine "e1" cost 1 after [@Y offset 0]\n'
+        'sem.inst @D engine "e1" cost 1\nsem.inst @Y engine "e2" cost 1'
+    )
+    assert order(program("p", body), "n=1") == ["Y", "X", "D", "A"]
+
+
 def test_a_loop_without_instructions_separates_nothing():
     body = (
         "%m = scf.for %i = %c0 to %n step %c1 iter_args(%x = %c1) -> (index) {\n"
