@@ -14,10 +14,11 @@ from functools import cached_property
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Block, Operation, Region
+from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from mpkc.dialects.diagnostics import OpError
-from mpkc.dialects.engine import engine_of, is_declaration, is_instruction, label_of
+from mpkc.dialects.engine import EngineInstruction, engine_of, is_declaration, is_instruction, label_of
 from mpkc.dialects.scalars import SCALAR_OPS
 from mpkc.dialects.sem_control import CONTROL_OPS, verify_control
 from mpkc.dialects.sem_distance import EVERY, AfterAttr, Component, DistanceAttr, OffsetAttr
@@ -209,9 +210,13 @@ def structure_of(program: Operation) -> Structure:
 
 
 def dependencies(op: Operation) -> tuple[AfterAttr, ...]:
-    """What the instruction `op` is after, as written."""
+    """What the instruction `op` is after, as written; OpError if it is no list of dependencies."""
     after = op.properties.get("after", op.attributes.get("after"))
-    return after.data if isa(after, ArrayAttr[AfterAttr]) else ()
+    if after is None:
+        return ()
+    if not isa(after, ArrayAttr[AfterAttr]):
+        raise OpError(op, f"after is no list of dependencies: {after}")
+    return after.data
 
 
 def regions_of(op: Operation) -> list[tuple[LoopKind, Region]]:
@@ -252,6 +257,10 @@ def _read_loop(structure: Structure, loop: Loop) -> int:
 
 
 def _read_instruction(structure: Structure, op: Operation, loop: Loop, place: int) -> None:
+    try:
+        EngineInstruction().verify(op)
+    except VerifyException as err:
+        raise OpError(op, f"'{op.name}': {err}") from err
     label = label_of(op)
     instruction = Instruction(op, len(structure.instructions), engine_of(op), label, loop, (place, 0))
     structure.instructions.append(instruction)

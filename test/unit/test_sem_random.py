@@ -16,7 +16,7 @@ from mpkc.runtime.reference.sem import instruction_value, owed, run_program
 
 CONTEXT = new_context()
 RANDOM = st.randoms(use_true_random=False)
-SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def load(text: str) -> ProgramOp:

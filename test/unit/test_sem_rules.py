@@ -178,6 +178,8 @@ def test_what_an_engine_instruction_says_of_itself():
     assert [latency_of(op) for op in (a, b, c)] == [1, 9, None]
     refused('probe.shared "e2" {cost = "much"}', "cost is a number of ns", 1)
     refused('probe.shared "e2" {cost = -1 : i64}', "cost is a number of ns", 1)
+    refused('probe.shared "e2" {after = 3 : i64}', "after is no list of dependencies: 3 : i64", 1)
+    refused('"probe.shared"() : () -> index', "an instruction needs the name of its engine", 1)
     refused('probe.shared "e2" {label = 3 : i64}', "a label is a name that is not empty", 1)
 
 
