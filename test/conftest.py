@@ -1,14 +1,20 @@
-"""Lets pytest run and count the lit tests, one item a .mlir file, and run FileCheck in process."""
+"""Lets pytest run and count the lit tests, one item a .mlir file, and run FileCheck in process.
+
+$CI=true makes random inputs the same on every run, and a skipped test a failure, unless there is no GPU for it.
+$MPKC_FUZZ=N runs each property test N times, with other inputs each time.
+"""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from filecheck.finput import FInput
 from filecheck.matcher import Matcher
@@ -21,6 +27,41 @@ from xdsl.universe import Universe
 
 TESTS = Path(__file__).parent
 RESULTS = pytest.StashKey[dict[str, dict[str, Any]]]()
+
+IN_CI = os.environ.get("CI") == "true"
+FUZZ_ROUNDS = int(os.environ.get("MPKC_FUZZ", "1"))
+NEEDS_GPU = "no GPU"  # stands in the reason of a skip that CI allows
+
+hypothesis.settings.register_profile("mpkc", deadline=None, derandomize=IN_CI and FUZZ_ROUNDS == 1)
+hypothesis.settings.load_profile("mpkc")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if FUZZ_ROUNDS > 1 and getattr(metafunc.function, "is_hypothesis_test", False):
+        metafunc.fixturenames.append("fuzz_round")
+        metafunc.parametrize("fuzz_round", range(FUZZ_ROUNDS))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if not hasattr(report, "wasxfail"):
+        fail_where_skipped(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    fail_where_skipped(report)
+    return report
+
+
+def fail_where_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """In CI a test that is skipped for want of a tool is a test that is missing."""
+    if IN_CI and report.skipped and NEEDS_GPU not in str(report.longrepr):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome, report.longrepr = "failed", f"skipped in CI, which installs what tests need: {reason}"
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
