@@ -35,8 +35,8 @@ def threads_of(mode, lanes):
     return 1 if mode == "fast" else lanes
 
 
-PrimitivesParams = structure(*((name, pointer) for name in "x y words counter".split()), ("n", u32), ("mode", u32))
-FUNCTIONS = "exp rsqrt sin cos tanh bf16 f16".split()
+PrimitivesParams = structure(*((name, pointer) for name in ["x", "y", "words", "counter"]), ("n", u32), ("mode", u32))
+FUNCTIONS = ["exp", "rsqrt", "sin", "cos", "tanh", "bf16", "f16"]
 
 
 def primitives(mode, sanitizer=None, fault=0):
@@ -54,19 +54,29 @@ def evaluate(mode, function, x, **launch):
 MEGAKERNEL_FAULTS = {
     name: i + 1
     for i, name in enumerate(
-        "relaxed_event relaxed_publish no_sync_after_load no_copy_wait write_past_shared misaligned_store "
-        "plain_event no_free_slot_wait torn_event write_past_global".split()
+        [
+            "relaxed_event",
+            "relaxed_publish",
+            "no_sync_after_load",
+            "no_copy_wait",
+            "write_past_shared",
+            "misaligned_store",
+            "plain_event",
+            "no_free_slot_wait",
+            "torn_event",
+            "write_past_global",
+        ]
     )
 }
 RING_FAULTS = {
     name: i + 1
-    for i, name in enumerate("no_empty_wait no_full_wait signal_before_copy no_warp_sync lost_signal".split())
+    for i, name in enumerate(["no_empty_wait", "no_full_wait", "signal_before_copy", "no_warp_sync", "lost_signal"])
 }
 
 MegakernelParams = structure(
-    *((name, pointer) for name in "x w1 w2 h y tasks need offsets released counters".split()),
-    *((name, pointer) for name in "task_slots event_slots task_tails event_tails".split()),
-    *((name, u32) for name in "depth hidden columns workers events task_capacity event_capacity".split()),
+    *((name, pointer) for name in ["x", "w1", "w2", "h", "y", "tasks", "need", "offsets", "released", "counters"]),
+    *((name, pointer) for name in ["task_slots", "event_slots", "task_tails", "event_tails"]),
+    *((name, u32) for name in ["depth", "hidden", "columns", "workers", "events", "task_capacity", "event_capacity"]),
 )
 
 
