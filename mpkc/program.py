@@ -95,10 +95,9 @@ def integer_attr(value: SupportsIndex, what: str) -> Attribute:
 
 
 def float_attr(value: SupportsFloat, what: str) -> Attribute:
-    try:
-        return FloatAttr(float(value), f64)
-    except (TypeError, ValueError):
-        raise VerifyException(f"{what} is {value!r}, but must be a number") from None
+    if not isinstance(value, SupportsFloat):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise VerifyException(f"{what} is {value!r}, but must be a number")
+    return FloatAttr(float(value), f64)
 
 
 def string_attr(value: str, what: str) -> Attribute:

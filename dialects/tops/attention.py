@@ -17,6 +17,7 @@ from mpkc.dialects.tops.base import (
     element_of,
     expect,
     expect_float,
+    expect_positive,
     shape_of,
 )
 from mpkc.dialects.tops.rms_norm import rms_normalize
@@ -85,12 +86,15 @@ class AttentionOp(Operator):
             f"positions must have {rows} elements, as qkv has rows",
         )
         expect(element_of(pages) == element_of(positions) == i32, "pages and positions must have elements of i32")
+        expect_positive(properties, "rope_base")
         expect(
             properties["rope_style"] in (StringAttr("pairs"), StringAttr("halves")),
             'rope_style is "pairs" or "halves"',
         )
         expect(len(norms) in (0, 2), "takes no norm weight or two: q's and k's")
         expect(bool(norms) == ("epsilon" in properties), "epsilon goes with the norm weights")
+        if norms:
+            expect_positive(properties, "epsilon")
         for norm in norms:
             expect(
                 shape_of(norm, 1, "norm weight") == (dim,),

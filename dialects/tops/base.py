@@ -1,5 +1,6 @@
 """What every tensor operator has: one text form, inferred shapes, a grid of tasks, and their regions."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     Float16Type,
     Float32Type,
+    FloatAttr,
     FunctionType,
     IntegerType,
     MemRefType,
@@ -252,6 +254,14 @@ def expect_known(attributes: Iterable[str], *known: str) -> None:
     """Refuse attributes that an operator does not have, unless they have a dialect's prefix."""
     for name in attributes:
         expect(name in known or "." in name, f"has no attribute {name!r}; its attributes are: {', '.join(known)}")
+
+
+def expect_positive(properties: Mapping[str, Attribute], name: str) -> None:
+    """Refuse a number that is not finite, or not above 0."""
+    number = properties[name]
+    assert isinstance(number, FloatAttr)
+    value = number.value.data
+    expect(0 < value < math.inf, f"{name} is {value}, but must be a positive number")
 
 
 def expect_float(type: Attribute, what: str) -> Attribute:

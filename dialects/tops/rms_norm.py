@@ -16,6 +16,7 @@ from mpkc.dialects.tops.base import (
     Tasks,
     expect,
     expect_float,
+    expect_positive,
     shape_of,
 )
 
@@ -47,6 +48,7 @@ class RmsNormOp(Operator):
             shape_of(weight, 1, "weight") == (features,),
             f"weight must have {features} elements, as x has columns",
         )
+        expect_positive(properties, "epsilon")
         return (x,)
 
     def evaluate(self, *operands: Array) -> tuple[Array, ...]:

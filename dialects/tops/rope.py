@@ -17,6 +17,7 @@ from mpkc.dialects.tops.base import (
     element_of,
     expect,
     expect_float,
+    expect_positive,
     shape_of,
 )
 
@@ -54,6 +55,7 @@ class RopeOp(Operator):
             count >= 1 and columns % (2 * count) == 0,
             f"{columns} columns can't be cut into {count} heads of an even number of elements",
         )
+        expect_positive(properties, "rope_base")
         expect(
             properties["rope_style"] in (StringAttr("pairs"), StringAttr("halves")),
             'rope_style is "pairs" or "halves"',

@@ -86,6 +86,8 @@ def _evaluate(op: Operator, operands: Sequence[Array]) -> list[Array]:
     for operand, array in zip(op.operands, operands, strict=True):
         if is_buffer(operand.type):
             array[...] = rounded(array, operand.type)
+    for result, array in zip(op.results, results, strict=True):
+        assert (array.shape, array.dtype) == numpy_type(result.type), f"{op.name} evaluates to another type"
     return [rounded(array, result.type) for array, result in zip(results, op.results, strict=True)]
 
 
@@ -116,6 +118,8 @@ def _argument(func: FuncOp, name: str, type: Attribute, array: Array) -> Array:
         raise OpError(func, f"input {name!r} is {array.dtype} {array.shape}, but must be {dtype} {shape}")
     if dtype == np.int32 and (array < 0).any():
         raise OpError(func, f"input {name!r} has negative numbers, but i32 tensors hold indices")
+    if is_buffer(type) and not array.flags.writeable:
+        raise OpError(func, f"input {name!r} can't be written to, but is a buffer that the program updates")
     return array if is_buffer(type) else rounded(array, type)
 
 

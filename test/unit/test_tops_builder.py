@@ -1,9 +1,11 @@
 """Programs built in Python: types and places of operations, and every mistake told at the call."""
 
 import inspect
+from io import StringIO
 
 import numpy as np
 import pytest
+from xdsl.printer import Printer
 
 from mpkc import tops
 from mpkc.dialects import tops as dialect
@@ -53,6 +55,13 @@ def test_operations_know_the_line_that_made_them():
     assert lines[place(only_function(module).location)[1] - first].strip() == 'p = tops.Program("mlp")'
     (x,) = only_function(module).args
     assert lines[place(x.location)[1] - first].strip() == 'x = p.input("x", (4, 64))'
+
+
+def test_the_text_form_keeps_the_places():
+    module, out = mlp(), StringIO()
+    Printer(out, print_debuginfo=True).print_op(module)
+    again = parse_module(out.getvalue())
+    assert [op.location for op in again.walk()][1:] == [op.location for op in module.walk()][1:]
 
 
 def test_every_operator_has_a_function_that_takes_its_properties_by_keyword():
@@ -113,6 +122,15 @@ MISTAKES = {
     "reduce: missing a required argument: 'kind'": lambda p, x, w, i: tops.reduce(x),
     "rms_norm: epsilon is 'small', but must be a number": (
         lambda p, x, w, i: tops.rms_norm(x, p.weight("n", shape=(6,)), epsilon="small")
+    ),
+    "rms_norm: epsilon is '1e-5', but must be a number": (
+        lambda p, x, w, i: tops.rms_norm(x, p.weight("n", shape=(6,)), epsilon="1e-5")
+    ),
+    "rms_norm: epsilon is 0.0, but must be a positive number": (
+        lambda p, x, w, i: tops.rms_norm(x, p.weight("n", shape=(6,)), epsilon=0)
+    ),
+    "rope: rope_base is inf, but must be a positive number": (
+        lambda p, x, w, i: tops.rope(x, i, heads=3, rope_base=float("inf"), rope_style="pairs")
     ),
     "argmax_partial: parts is 2.0, but must be an integer": lambda p, x, w, i: tops.argmax_partial(x, parts=2.0),
     "argmax_partial: parts is True, but must be an integer": lambda p, x, w, i: tops.argmax_partial(x, parts=True),

@@ -79,6 +79,10 @@ BROKEN = {
         "func.func @f(%i: tensor<1xi32>) { func.return }",
         {"i": np.array([-1], np.int32)},
     ),
+    "input 'b' can't be written to, but is a buffer that the program updates": (
+        "func.func @f(%b: memref<3xf32>) { func.return }",
+        {"b": np.broadcast_to(np.float32(0), (3,))},
+    ),
     "test.mlir:2:3: error: an index is out of bounds": (
         """func.func @f(%i: tensor<1xi32>, %t: tensor<2x3xf32>) -> tensor<1x3xf32> {
   %0 = tops.embedding %i, %t : (tensor<1xi32>, tensor<2x3xf32>) -> tensor<1x3xf32>

@@ -384,11 +384,43 @@ func.func @attention_norm(%a: tensor<2x32xf32>, %b: memref<8x2x4x4xf32>, %c: mem
 
 // -----
 
+func.func @attention_base(%a: tensor<2x32xf32>, %b: memref<8x2x4x4xf32>, %c: memref<8x2x4x4xf32>, %d: tensor<2x3xi32>, %e: tensor<2xi32>) {
+  %0 = tops.attention %a, %b, %c, %d, %e {heads = 4 : i64, rope_base = 0.0 : f64, rope_style = "halves"} : (tensor<2x32xf32>, memref<8x2x4x4xf32>, memref<8x2x4x4xf32>, tensor<2x3xi32>, tensor<2xi32>) -> tensor<2x16xf32>
+  func.return
+}
+// CHECK: invalid.mlir:388:3: error: 'tops.attention': rope_base is 0.0, but must be a positive number
+
+// -----
+
+func.func @attention_epsilon(%a: tensor<2x32xf32>, %b: memref<8x2x4x4xf32>, %c: memref<8x2x4x4xf32>, %d: tensor<2x3xi32>, %e: tensor<2xi32>, %f: tensor<4xf32>, %g: tensor<4xf32>) {
+  %0 = tops.attention %a, %b, %c, %d, %e, %f, %g {heads = 4 : i64, rope_base = 1.0e4 : f64, rope_style = "halves", epsilon = -1.0 : f64} : (tensor<2x32xf32>, memref<8x2x4x4xf32>, memref<8x2x4x4xf32>, tensor<2x3xi32>, tensor<2xi32>, tensor<4xf32>, tensor<4xf32>) -> tensor<2x16xf32>
+  func.return
+}
+// CHECK: invalid.mlir:396:3: error: 'tops.attention': epsilon is -1.0, but must be a positive number
+
+// -----
+
+func.func @rms_norm_epsilon(%a: tensor<2x3xf32>, %b: tensor<3xf32>) {
+  %0 = tops.rms_norm %a, %b {epsilon = 0.0 : f64} : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  func.return
+}
+// CHECK: invalid.mlir:404:3: error: 'tops.rms_norm': epsilon is 0.0, but must be a positive number
+
+// -----
+
+func.func @rope_base(%a: tensor<2x8xf32>, %b: tensor<2xi32>) {
+  %0 = tops.rope %a, %b {heads = 2 : i64, rope_base = 0.0 : f64, rope_style = "pairs"} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  func.return
+}
+// CHECK: invalid.mlir:412:3: error: 'tops.rope': rope_base is 0.0, but must be a positive number
+
+// -----
+
 func.func @topk(%a: tensor<2x4xf32>) {
   %0, %1 = tops.topk_softmax %a {k = 5 : i64} : (tensor<2x4xf32>) -> (tensor<2x5xf32>, tensor<2x5xi32>)
   func.return
 }
-// CHECK: invalid.mlir:388:3: error: 'tops.topk_softmax': k is 5, but 1 to 4 of 4 experts can be chosen
+// CHECK: invalid.mlir:420:3: error: 'tops.topk_softmax': k is 5, but 1 to 4 of 4 experts can be chosen
 
 // -----
 
@@ -396,7 +428,7 @@ func.func @expert_columns(%a: tensor<2x3xf32>, %b: tensor<4x5x6xf32>, %c: tensor
   %0 = tops.expert_linear %a, %b, %c : (tensor<2x3xf32>, tensor<4x5x6xf32>, tensor<2x2xi32>) -> tensor<4x5xf32>
   func.return
 }
-// CHECK: invalid.mlir:396:3: error: 'tops.expert_linear': x has 3 columns, but weight ([experts, out, in]) has 6
+// CHECK: invalid.mlir:428:3: error: 'tops.expert_linear': x has 3 columns, but weight ([experts, out, in]) has 6
 
 // -----
 
@@ -404,7 +436,7 @@ func.func @expert_rows(%a: tensor<3x6xf32>, %b: tensor<4x5x6xf32>, %c: tensor<2x
   %0 = tops.expert_linear %a, %b, %c : (tensor<3x6xf32>, tensor<4x5x6xf32>, tensor<2x2xi32>) -> tensor<4x5xf32>
   func.return
 }
-// CHECK: invalid.mlir:404:3: error: 'tops.expert_linear': x has 3 rows, but experts of 2 rows and 2 choices need 2 or 4
+// CHECK: invalid.mlir:436:3: error: 'tops.expert_linear': x has 3 rows, but experts of 2 rows and 2 choices need 2 or 4
 
 // -----
 
@@ -412,7 +444,7 @@ func.func @expert_indices(%a: tensor<2x6xf32>, %b: tensor<4x5x6xf32>, %c: tensor
   %0 = tops.expert_linear %a, %b, %c : (tensor<2x6xf32>, tensor<4x5x6xf32>, tensor<2x2xf32>) -> tensor<4x5xf32>
   func.return
 }
-// CHECK: invalid.mlir:412:3: error: 'tops.expert_linear': experts has elements of f32, but must have i32
+// CHECK: invalid.mlir:444:3: error: 'tops.expert_linear': experts has elements of f32, but must have i32
 
 // -----
 
@@ -420,7 +452,7 @@ func.func @expert_slots(%a: tensor<3x6xf32>, %b: tensor<2x2xf32>) {
   %0 = tops.expert_sum %a, %b : (tensor<3x6xf32>, tensor<2x2xf32>) -> tensor<2x6xf32>
   func.return
 }
-// CHECK: invalid.mlir:420:3: error: 'tops.expert_sum': slots has 3 rows, but weights of 2 rows and 2 choices need 4
+// CHECK: invalid.mlir:452:3: error: 'tops.expert_sum': slots has 3 rows, but weights of 2 rows and 2 choices need 4
 
 // -----
 
@@ -428,4 +460,4 @@ func.func @expert_residual(%a: tensor<4x6xf32>, %b: tensor<2x2xf32>, %c: tensor<
   %0 = tops.expert_sum %a, %b, %c : (tensor<4x6xf32>, tensor<2x2xf32>, tensor<2x5xf32>) -> tensor<2x6xf32>
   func.return
 }
-// CHECK: invalid.mlir:428:3: error: 'tops.expert_sum': residual is tensor<2x5xf32>, but the sum is tensor<2x6xf32>
+// CHECK: invalid.mlir:460:3: error: 'tops.expert_sum': residual is tensor<2x5xf32>, but the sum is tensor<2x6xf32>
