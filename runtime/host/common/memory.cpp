@@ -42,7 +42,7 @@ void Memory::map() {
   base_ = static_cast<char*>(p);
   for (std::size_t i = 0; i < stacks_; ++i) {
     if (mprotect(stack(i) - kPage, kPage, PROT_NONE) == 0) continue;
-    error_ = "too many threads: the kernel's vm.max_map_count allows no guard page for each stack";
+    error_ = "too many threads: Linux's vm.max_map_count allows no guard page for each stack";
     munmap(base_, bytes_);
     base_ = nullptr;
     return;
