@@ -144,6 +144,10 @@ def test_the_second_region_of_a_while_follows_the_first():
         "%k = arith.cmpi eq, %x, %n : index\nscf.if %k {\n}",
         "%y = scf.for %i = %c0 to %n step %c1 iter_args(%z = %c1) -> (index) {\nscf.yield %x : index\n}\n"
         "scf.for %j = %c0 to %y step %c1 {\n}",
+        "%y = scf.for %i = %c0 to %n step %c1 iter_args(%z = %x) -> (index) {\nscf.yield %n : index\n}\n"
+        "scf.for %j = %c0 to %y step %c1 {\n}",
+        "%y = scf.for %i = %c0 to %n step %c1 iter_args(%z = %x) -> (index) {\n"
+        "scf.for %j = %c0 to %z step %c1 {\n}\nscf.yield %n : index\n}",
         "%r = scf.while (%z = %x) : (index) -> (index) {\n%k = arith.cmpi eq, %z, %n : index\n"
         "scf.condition(%k) %z : index\n} do {\n^bb0(%y : index):\nscf.yield %y : index\n}",
         "%f = scf.if %t -> (index) {\nscf.yield %n : index\n} else {\nscf.yield %x : index\n}\n"
@@ -160,6 +164,15 @@ def test_bounds_and_conditions_are_known_to_every_engine(decided):
 def test_the_place_of_a_condition_is_that_of_its_reader():
     body = 'probe.buffer\n%x = probe.private "e0"\nscf.for %i = %c0 to %x step %c1 {\n}'
     refused(body, "the upper bound comes from", 3)
+
+
+def test_a_value_ends_with_its_block():
+    """Text cannot say it, a pass can do it."""
+    found = load("scf.for %i = %c0 to %n step %c1 {\n%x = arith.constant 2 : index\n}\n%y = arith.addi %n, %n : index")
+    *_, loop_op, last = found.body.block.ops
+    last.operands[0] = loop_op.body.block.first_op.results[0]
+    with pytest.raises(OpError, match="%x is used before it is defined"):
+        verify(found)
 
 
 def test_strangers_are_refused_where_they_stand():

@@ -117,13 +117,15 @@ def test_what_values_decide():
     scf.yield %z : index
   }
   scf.for %c = %c0 to %r step %c1 {
+    scf.for %d = %c0 to %c step %c1 {
+    }
   }"""
     found = structure(program("p", body))
     deciding = {
         found.loops.index(decided): [value.label for value in values]
         for decided, values in values_deciding(found).items()
     }
-    assert deciding == {2: ["V", "W"], 3: ["W"], 4: ["V", "W"]}
+    assert deciding == {2: ["V", "W"], 3: ["W"], 4: ["V", "W"], 5: ["V", "W"]}
     while_loop = structure(NEST)
     kinds = {
         str(decided.kind): [value.label for value in values] for decided, values in values_deciding(while_loop).items()
