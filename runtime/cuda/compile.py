@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mpkc.runtime.cache import cache_dir, write_atomic
 from mpkc.runtime.errors import TargetError
+from mpkc.runtime.sources import digest, header_texts
 
 INCLUDE = Path(__file__).parent / "include"
 # What CuPy gives NVRTC for every RawModule: the same source is the same program through either.
@@ -51,15 +53,27 @@ def include_options() -> tuple[str, ...]:
     return (f"-I{INCLUDE}",)
 
 
+def options_for(arch: str, options: Sequence[str]) -> list[str]:
+    return [*CUPY_OPTIONS, *include_options(), f"-arch={arch}", "--ptxas-options=-v", *options]
+
+
 def compile_cuda(source: str, arch: str, options: Sequence[str] = ()) -> bytes:
-    """The cubin of `source` for `arch`, compiled as CuPy would. Raises CompileError."""
-    return compile_cuda_verbosely(source, arch, options).cubin
+    """The cubin of `source` for `arch`, compiled as CuPy would, from the cache or made now. Raises CompileError.
+
+    Headers beyond the project's own, from a `-I` among `options`, do not count in its name in the cache.
+    """
+    version = ".".join(map(str, load_nvrtc().nvrtcVersion()[1:]))
+    flags = options_for(arch, options)
+    path = cache_dir() / "cuda" / f"{digest(source, version, *flags, *header_texts(source, [INCLUDE]))}.cubin"
+    if not path.exists():
+        write_atomic(path, compile_cuda_verbosely(source, arch, options).cubin)
+    return path.read_bytes()
 
 
 def compile_cuda_verbosely(source: str, arch: str, options: Sequence[str] = ()) -> CompiledCuda:
     """The cubin of `source` for `arch`, with the resources of its kernels. Raises CompileError."""
     nvrtc = load_nvrtc()
-    flags = [*CUPY_OPTIONS, *include_options(), f"-arch={arch}", "--ptxas-options=-v", *options]
+    flags = options_for(arch, options)
     program = call(nvrtc, "nvrtcCreateProgram", source.encode(), b"kernel.cu", 0, [], [])
     try:
         (failed,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])

@@ -4,10 +4,8 @@ Two modes: `fast`, a block is one thread and blocks spread over the cores, for u
 is a fiber, for tests. The result is a shared library in the cache, named by all that went into it.
 """
 
-import hashlib
 import os
 import platform
-import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -17,12 +15,13 @@ from typing import Literal
 
 from mpkc.runtime.cache import atomic_path, cache_dir
 from mpkc.runtime.errors import TargetError
+from mpkc.runtime.sources import digest, header_texts
 
 Mode = Literal["fast", "lanes"]
 Sanitizer = Literal["thread", "address"]
 
 HOST = Path(__file__).parent
-DEVICE_INCLUDE = HOST.parent / "cuda" / "include"
+DEVICE = HOST.parent / "cuda" / "include"
 
 COMMON_FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-march=native")
 FLOAT_FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast")
@@ -46,10 +45,12 @@ def build_host(
 ) -> Path:
     """The shared library of `source` (CUDA C++ over `primitives/*.h`), from the cache or built now.
 
-    Compiled by g++, with a sanitizer by clang++-19. Raises BuildError.
+    Compiled by g++, with a sanitizer (lanes mode only) by clang++-19. Raises BuildError.
     """
+    if sanitizer and mode != "lanes":
+        raise BuildError("sanitizers see the threads of the lanes mode only")
     compiler = compiler_for(sanitizer)
-    includes = [*include_dirs, HOST / mode, HOST, DEVICE_INCLUDE]
+    includes = [*include_dirs, HOST / mode, HOST, DEVICE]
     flags = [
         *COMMON_FLAGS,
         *FLOAT_FLAGS,
@@ -76,7 +77,7 @@ def build_runtime(mode: Mode, sanitizer: Sanitizer | None) -> Path:
     compiler = compiler_for(sanitizer)
     sources = [*sorted((HOST / "common").glob("*.cpp")), *sorted((HOST / mode).glob("*.cpp"))]
     headers = [*sorted((HOST / "common").glob("*.h")), *sorted((HOST / mode).rglob("*.h"))]
-    flags = [*COMMON_FLAGS, "-O2", "-pthread", f"-I{HOST / mode}", f"-I{HOST}", f"-I{DEVICE_INCLUDE}"]
+    flags = [*COMMON_FLAGS, "-O2", "-pthread", f"-I{HOST / mode}", f"-I{HOST}"]
     if sanitizer:
         flags.append(f"-DMPK_{sanitizer.upper()}_SANITIZER")
     texts = [path.read_text() for path in (*sources, *headers)]
@@ -86,25 +87,6 @@ def build_runtime(mode: Mode, sanitizer: Sanitizer | None) -> Path:
         with atomic_path(runtime) as part:
             compile_with([compiler, *flags, "-r", "-nostdlib", *map(str, sources), "-o", str(part)])
     return runtime
-
-
-def header_texts(source: str, include_dirs: Sequence[Path]) -> list[str]:
-    """The text of every header that `source` includes from `include_dirs`, directly or not."""
-    texts: dict[Path, str] = {}
-    pending = [(None, source)]
-    while pending:
-        folder, text = pending.pop()
-        for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
-            candidates = [directory / name for directory in ([folder] if folder else []) + list(include_dirs)]
-            path = next((path for path in candidates if path.is_file()), None)
-            if path and path not in texts:
-                texts[path] = path.read_text()
-                pending.append((path.parent, texts[path]))
-    return [texts[path] for path in sorted(texts)]
-
-
-def digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 def compiler_for(sanitizer: Sanitizer | None) -> str:

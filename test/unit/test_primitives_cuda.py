@@ -1,12 +1,10 @@
 """The GPU's primitives compile for every architecture, spill nothing, and become the instructions they should."""
 
 import re
-import runpy
 import shutil
 import subprocess
-from pathlib import Path
-from types import SimpleNamespace
 
+import device_programs as programs
 import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings (mpkc[cuda])")
@@ -19,8 +17,6 @@ from mpkc.runtime.cuda.compile import (  # noqa: E402
     parse_resources,
 )
 
-DEVICE = Path(__file__).parent.parent / "device"
-programs = SimpleNamespace(**runpy.run_path(str(DEVICE / "programs.py")))
 ARCHITECTURES = pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a"])
 
 
@@ -40,7 +36,9 @@ def test_compiles_without_spills(program, arch):
 @pytest.mark.parametrize("program", ["megakernel", "primitives", "ring"])
 def test_nvcc_compiles_the_same_source(program, tmp_path):
     options = ["-std=c++17", "-arch=sm_90a", "-cubin", f"-I{INCLUDE}", "-Xptxas", "-warn-spills,-Werror"]
-    subprocess.run(["nvcc", *options, f"{DEVICE / program}.cu", "-o", str(tmp_path / "out.cubin")], check=True)
+    subprocess.run(
+        ["nvcc", *options, str(programs.DEVICE / f"{program}.cu"), "-o", str(tmp_path / "out.cubin")], check=True
+    )
 
 
 def ptx(body, *headers):
@@ -108,6 +106,18 @@ def test_errors():
         compile_cuda("int f() { return undeclared; }", "sm_80")
     with pytest.raises(CompileError, match="invalid value for --gpu-architecture"):
         compile_cuda("", "sm_8")
+
+
+def test_cubins_are_cached(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPKC_CACHE", str(tmp_path))
+    source = '#include "primitives/types.h"\nextern "C" __global__ void kernel(mpk::u32* p) { *p = 1; }'
+    first = compile_cuda(source, "sm_90a")
+    (path,) = (tmp_path / "cuda").iterdir()
+    path.write_bytes(b"from the cache")
+    assert compile_cuda(source, "sm_90a") == b"from the cache"
+    assert compile_cuda(source, "sm_80") != first
+    assert compile_cuda(source + " ", "sm_90a")[:4] == b"\x7fELF"
+    assert len(list((tmp_path / "cuda").iterdir())) == 3
 
 
 def test_architecture_below_the_floor_is_refused():

@@ -1,20 +1,17 @@
 """Device code on the fast host twins: results, launches side by side, and what a lost launch reports."""
 
 import ctypes
-import runpy
 import threading
 import time
-from pathlib import Path
-from types import SimpleNamespace
 
+import device_programs as programs
 import numpy as np
 import pytest
 
-from mpkc.runtime.host.build import BuildError, build_host, header_texts
+from mpkc.runtime.host.build import BuildError, build_host
 from mpkc.runtime.host.launch import Code, LaunchError
+from mpkc.runtime.sources import header_texts
 
-DEVICE = Path(__file__).parent.parent / "device"
-programs = SimpleNamespace(**runpy.run_path(str(DEVICE / "programs.py")))
 Params = programs.PrimitivesParams
 
 
@@ -129,6 +126,11 @@ def test_source_error_and_missing_compiler(monkeypatch):
         build_host("", "fast")
     with pytest.raises(BuildError, match="install the Debian package clang-19"):
         build_host("", "lanes", "thread")
+
+
+def test_sanitizers_need_lanes():
+    with pytest.raises(BuildError, match="lanes mode only"):
+        build_host("", "fast", "thread")
 
 
 def test_builds_are_named_by_their_content(tmp_path, monkeypatch):

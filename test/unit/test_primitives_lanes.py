@@ -1,18 +1,15 @@
 """Device code on the lanes host twins: every schedule gives the result, and planted errors are told."""
 
 import re
-import runpy
+import threading
 import time
-from pathlib import Path
-from types import SimpleNamespace
 
+import device_programs as programs
 import numpy as np
 import pytest
 
 from mpkc.runtime.host.launch import Code, LaunchError
 
-DEVICE = Path(__file__).parent.parent / "device"
-programs = SimpleNamespace(**runpy.run_path(str(DEVICE / "programs.py")))
 Params = programs.PrimitivesParams
 
 
@@ -184,6 +181,22 @@ def test_waiting_for_the_host_is_no_deadlock():
             "converse", Params(words=programs.address(words), n=1), 1, 32, timeout_s=0.3
         )
     assert error.value.code == Code.TIMEOUT
+
+
+def test_one_launch_of_a_library_at_a_time():
+    """In lanes mode; the second is refused while the first waits for the host."""
+    library, words = programs.primitives("lanes"), np.zeros(2, np.uint32)
+    params = Params(words=programs.address(words), n=2)
+    first = threading.Thread(target=library.launch, args=("converse", params, 1, 32))
+    first.start()
+    words[0] = 1
+    while words[1] != 1:
+        pass
+    with pytest.raises(LaunchError, match="already running"):
+        library.launch("converse", params, 1, 32)
+    words[0] = 2
+    first.join()
+    assert words[1] == 2
 
 
 def test_many_threads():

@@ -1,16 +1,10 @@
 """The host's scalar mathematics against NumPy in double precision, for both modes: they share the source."""
 
-import runpy
-from pathlib import Path
-from types import SimpleNamespace
-
+import device_programs as programs
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-DEVICE = Path(__file__).parent.parent / "device"
-programs = SimpleNamespace(**runpy.run_path(str(DEVICE / "programs.py")))
 
 MODES = pytest.mark.parametrize("mode", ["fast", "lanes"])
 

@@ -1,17 +1,12 @@
 """Errors that only a sanitizer sees, and correct programs in which it sees none. One process for each sanitizer."""
 
 import re
-import runpy
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from mpkc.runtime.host.sanitize import find_reports, run_sanitized
-
-DEVICE = Path(__file__).parent.parent / "device"
-programs = SimpleNamespace(**runpy.run_path(str(DEVICE / "programs.py")))
 
 pytestmark = pytest.mark.skipif(not shutil.which("clang++-19"), reason="needs clang++-19")
 
@@ -35,7 +30,7 @@ CLEAN = ["megakernel:none", "ring:none", "ring:lost_signal", "ring:none"]
 
 def reports(sanitizer, faulty):
     """The reports of each program, in the order of CLEAN and `faulty`."""
-    run = run_sanitized(DEVICE / "sanitized.py", sanitizer, [sanitizer, *CLEAN, *faulty])
+    run = run_sanitized(Path(__file__).parent / "device_sanitized.py", sanitizer, [sanitizer, *CLEAN, *faulty])
     assert run.stdout.count("\n") == 3 * len([*CLEAN, *faulty]), run.stderr
     parts = run.stderr.split("@@@ ")[1:]
     found = [(part.partition("\n")[0], find_reports(part)) for part in parts]

@@ -94,22 +94,32 @@ Launch::~Launch() {
   for (u32 b = 0; b < blocks; ++b) unpoison(memory.shared(b), memory.shared_stride());
 }
 
-int run(const mpk_launch* l, Kernel kernel, const void* params) {
-  if (!l->blocks || !l->threads || l->threads % kWarp) {
-    Report(l->report, l->report_bytes).line("fault: %u blocks of %u threads: a block is whole warps of %u", l->blocks,
-                                            l->threads, kWarp);
-    return kFault;
-  }
-  if (current) {
-    Report(l->report, l->report_bytes).line("fault: a launch of this library is already running");
-    return kFault;
-  }
-  Launch launch(*l, kernel, params);
+namespace {
+bool running = false;
+
+int run_alone(const mpk_launch& l, Kernel kernel, const void* params) {
+  Launch launch(l, kernel, params);
   if (!launch.memory.ok()) {
     launch.report.line("fault: %s", launch.memory.error());
     return kFault;
   }
   run_fibers(launch);
   return launch.code;
+}
+}  // namespace
+
+int run(const mpk_launch* l, Kernel kernel, const void* params) {
+  if (!l->blocks || !l->threads || l->threads % kWarp) {
+    Report(l->report, l->report_bytes).line("fault: %u blocks of %u threads: a block is whole warps of %u", l->blocks,
+                                            l->threads, kWarp);
+    return kFault;
+  }
+  if (__atomic_exchange_n(&running, true, __ATOMIC_ACQUIRE)) {
+    Report(l->report, l->report_bytes).line("fault: a launch of this library is already running");
+    return kFault;
+  }
+  int code = run_alone(*l, kernel, params);
+  __atomic_store_n(&running, false, __ATOMIC_RELEASE);
+  return code;
 }
 }  // namespace mpk::host

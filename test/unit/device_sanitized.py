@@ -1,11 +1,11 @@
-"""Runs faulty programs under a sanitizer: `sanitized.py thread|address PROGRAM:FAULT...`, see `run_sanitized`.
+"""Runs faulty programs under a sanitizer: `device_sanitized.py thread|address PROGRAM:FAULT...`, see `run_sanitized`.
 
 What a program makes the sanitizer write to stderr stands between two marker lines; stdout gets its outcome.
 """
 
 import sys
 
-import programs
+import device_programs as programs
 
 from mpkc.runtime.host.launch import LaunchError
 

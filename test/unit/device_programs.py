@@ -1,4 +1,4 @@
-"""The device programs of this folder with their inputs, outputs and references; for pytest and for `sanitized.py`."""
+"""The programs of test/device with their inputs, outputs and references."""
 
 import ctypes
 from functools import cache
@@ -9,13 +9,13 @@ import numpy as np
 from mpkc.runtime.host.build import build_host
 from mpkc.runtime.host.launch import HostLibrary
 
-HERE = Path(__file__).parent
+DEVICE = Path(__file__).parent.parent / "device"
 
 u32, pointer = ctypes.c_uint32, ctypes.c_void_p
 
 
 def source(name):
-    return (HERE / f"{name}.cu").read_text()
+    return (DEVICE / f"{name}.cu").read_text()
 
 
 @cache
