@@ -6,6 +6,7 @@ from mpkc import __version__
 from mpkc.cli.compile import compile_command
 from mpkc.cli.errors import told_in_one_line
 from mpkc.cli.generate import generate
+from mpkc.cli.graph import graph
 from mpkc.cli.import_ import import_command
 from mpkc.cli.passes import devices, passes
 from mpkc.cli.run import run
@@ -28,5 +29,5 @@ def opt(args: tuple[str, ...]) -> None:
         MpkcOpt(description="mpkc modular optimizer driver", args=list(args)).run()
 
 
-for command in (compile_command, devices, generate, import_command, passes, run, stats):
+for command in (compile_command, devices, generate, graph, import_command, passes, run, stats):
     main.add_command(command)
