@@ -8,6 +8,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from mpkc.dialects.diagnostics import verify
+from mpkc.dialects.tgraph_table import Form
+from mpkc.dialects.tgraph_table_op import TableOp
 from mpkc.passes.tgraph_build import BuildPass
 from mpkc.passes.tgraph_fuse_predecessors import FusePredecessorsPass
 from mpkc.passes.tgraph_fuse_successors import FuseSuccessorsPass
@@ -39,6 +41,15 @@ def task_graph(options: Options) -> list[ModulePass]:
         NormalizePass(),
         LinearizePass(),
     ]
+
+
+def remaining(module: ModuleOp, options: Options) -> list[ModulePass]:
+    """The passes of `task_graph` that a module still needs: all, or those after the form its table has."""
+    forms = {op.table.form for op in module.ops if isinstance(op, TableOp)}
+    if not forms:
+        return task_graph(options)
+    steps: list[ModulePass] = [NormalizePass()] if Form.GENERAL in forms else []
+    return steps + ([] if forms == {Form.LINEAR} else [LinearizePass()])
 
 
 def run_passes(

@@ -11,7 +11,7 @@ from mpkc.dialects.tops.decode import decode_signature, is_decode
 from mpkc.dialects.tops.function import argument_names, only_function
 from mpkc.dialects.tops.weight import WeightOp
 from mpkc.inputs import Input
-from mpkc.pipelines import Options, run_passes, task_graph
+from mpkc.pipelines import Options, remaining, run_passes
 from mpkc.runtime.cuda.emit import Program, compile_program
 from mpkc.runtime.cuda.image import Request
 from mpkc.runtime.reference.decode import ReferenceDecoder
@@ -70,8 +70,11 @@ def cores() -> int:
 
 
 def compile_for(given: Input, workers: int, told: Callable[[str], None] | None = None) -> Program:
-    """The mega-kernel for `workers` workers; the module becomes its linearized task graph."""
-    run_passes(given.module, task_graph(Options(workers)), given.ctx, told)
+    """The mega-kernel for `workers` workers; the module becomes its linearized task graph.
+
+    A module that holds a task graph already keeps it; only the passes that it still needs are run.
+    """
+    run_passes(given.module, remaining(given.module, Options(workers)), given.ctx, told)
     return compile_program(given.module)
 
 

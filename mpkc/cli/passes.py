@@ -24,23 +24,20 @@ def passes(as_json: bool) -> None:
     from mpkc.passes import get_all_passes
 
     rows = [
-        {
-            "name": name,
-            "options": {
-                o.name: {"type": o.expected_type, "default": o.default_value} for o in get_pass_option_infos(factory())
-            },
-            "summary": (inspect.getdoc(factory()) or "").splitlines()[0],
-        }
+        (name, get_pass_option_infos(factory()), (inspect.getdoc(factory()) or "").splitlines()[0])
         for name, factory in get_all_passes().items()
     ]
     if as_json:
-        return print_json({"passes": rows})
+        listed = [
+            {"name": name, "options": {o.name: o.default_value for o in options}, "summary": summary}
+            for name, options, summary in rows
+        ]
+        return print_json({"passes": listed})
     table = Table(box=None, pad_edge=False)
     for heading in ("pass", "options", "what it does"):
         table.add_column(heading)
-    for row in rows:
-        options = ", ".join(f"{name}={option['default']}" for name, option in row["options"].items())
-        table.add_row(row["name"], options, row["summary"])
+    for name, options, summary in rows:
+        table.add_row(name, ", ".join(f"{option.name}={option.default_value}" for option in options), summary)
     Console().print(table)
 
 

@@ -35,9 +35,18 @@ MPK_DEVICE void work(const Params& p, Run run) {
   }
 }
 
+// Reports of launches that fail on a CPU name what threads wait for.
+MPK_DEVICE void name_regions(const Params& p) {
+  name_region(p.counters, (p.events_count + 1) * sizeof(u32), "event", sizeof(u32));
+  name_region(p.task_slots, p.workers * p.task_capacity * sizeof(Slot), "task queue slot", sizeof(Slot));
+  name_region(p.event_slots, p.schedulers * p.event_capacity * sizeof(Slot), "event queue slot", sizeof(Slot));
+  name_region(p.loop->ring.consumed, sizeof(u32), "tokens read by the host", sizeof(u32));
+}
+
 // Blocks 0..workers-1 work; the warps of the blocks behind them schedule.
 template <class Run>
 MPK_DEVICE void mega_kernel(const Params& p, Run run) {
+  if (block() == 0 && thread() == 0) name_regions(p);
   if (block() < p.workers) return work(p, run);
   const u32 scheduler = (block() - p.workers) * warps() + warp();
   if (scheduler < p.schedulers && lane() == 0) schedule(p, scheduler);
