@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from mpkc.dialects.diagnostics import OpError
-from mpkc.dialects.engine import engine_of, is_instruction
+from mpkc.dialects.engine import engine_of, is_instruction, label_of
 from mpkc.dialects.scalars import is_scalar
 from mpkc.dialects.tile_buffers import RotateOp, kept_dimensions, root_of
 from mpkc.dialects.tile_transfer import TileInstruction, Transfer
@@ -69,6 +69,7 @@ class _ProgramCheck:
         self.program = program
         self.engines = engines
         self.is_worker = is_worker
+        self.labels: set[str] = set()
         self.written: set[SSAValue] = set()
         self.reads: list[tuple[TileInstruction, SSAValue]] = []
 
@@ -80,15 +81,21 @@ class _ProgramCheck:
             self.events_order_reads()
 
     def operation(self, op: Operation) -> None:
-        self.belongs(op)
         try:
             op.verify(verify_nested_ops=False)
         except VerifyException as err:
             raise OpError(op, f"'{op.name}': {err}") from err
+        self.belongs(op)
         if isinstance(op, memref.SubviewOp):
             _verify_subview(op)
+        if isinstance(op, memref.ReinterpretCastOp):
+            _verify_reinterpret_cast(op)
         if is_instruction(op) and engine_of(op) not in self.engines:
             fault(op, f"engine \"{engine_of(op)}\" is none of the engines of '{self.program.name}'")
+        if (label := label_of(op)) is not None:
+            if label in self.labels:
+                fault(op, f"duplicate label @{label}")
+            self.labels.add(label)
         if isinstance(op, TileInstruction):
             self.far_accesses(op)
 
@@ -140,6 +147,21 @@ class _ProgramCheck:
                 fault(op, f"reads %{name}, which tasks write, ahead of its event: take a token by `after`")
 
 
+def _verify_reinterpret_cast(op: memref.ReinterpretCastOp) -> None:
+    """The result has the strides asked for, and its elements are those of the source."""
+    source, result = cast(Buffer, op.source.type), cast(Buffer, op.result.type)
+    if not _same_memory(source, result):
+        fault(op, f"{result} does not have the elements or the space of {source}")
+    strides = [None if stride < 0 else stride for stride in op.static_strides.iter_values()]
+    if list(result.get_strides() or ()) != strides:
+        asked = ", ".join("?" if stride is None else str(stride) for stride in strides)
+        fault(op, f"{result} does not have the strides [{asked}]")
+
+
+def _same_memory(a: Buffer, b: Buffer) -> bool:
+    return (a.element_type, a.memory_space) == (b.element_type, b.memory_space)
+
+
 def _is_number(op: Operation) -> bool:
     """Integer arithmetic that every engine does for itself, or a constant of floats for an instruction to use."""
     return is_scalar(op) or (isinstance(op, arith.ConstantOp) and is_float(op.result.type))
@@ -151,7 +173,6 @@ def _verify_subview(op: memref.SubviewOp) -> None:
     lists = (op.static_offsets, op.static_sizes, op.static_strides)
     if any(len(numbers) != source.get_num_dims() for numbers in lists):
         fault(op, f"takes offsets, sizes and strides, one for each of the {source.get_num_dims()} dimensions")
-    same = (result.element_type, result.memory_space) == (source.element_type, source.memory_space)
-    if not same or kept_dimensions(op) is None:
+    if not _same_memory(source, result) or kept_dimensions(op) is None:
         sizes = ["?" if size < 0 else str(size) for size in op.static_sizes.iter_values()]
         fault(op, f"{result} does not have the sizes [{', '.join(sizes)}], the strides or the space of {source}")

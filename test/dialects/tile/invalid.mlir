@@ -861,3 +861,27 @@ tile.kernel @k(%n : index) engines ["e", "f"] {
   }
 }
 // CHECK: error: 'tile.held': the page it holds was acquired as memref<8x32xf32, #tile.space<near>>
+
+// -----
+
+tile.kernel @k() engines ["e", "f"] {
+  %z = arith.constant 0.0 : f32
+  %a = memref.alloc() : memref<8x32xf32, #tile.space<near>>
+  tile.fill %z -> %a engine "e" {label = "F"} : f32 -> memref<8x32xf32, #tile.space<near>>
+  tile.fill %z -> %a engine "e" {label = "F"} : f32 -> memref<8x32xf32, #tile.space<near>>
+}
+// CHECK: error: 'tile.fill': duplicate label @F
+
+// -----
+
+tile.kernel @k(%a : memref<?x32xf32, #tile.space<far>>) engines ["e", "f"] {
+  %v = memref.reinterpret_cast %a to offset: [0], sizes: [8, 32], strides: [32, 1] : memref<?x32xf32, #tile.space<far>> to memref<8x32xf16, #tile.space<far>>
+}
+// CHECK: error: 'memref.reinterpret_cast': memref<8x32xf16, #tile.space<far>> does not have the elements or the space of memref<?x32xf32, #tile.space<far>>
+
+// -----
+
+tile.kernel @k(%a : memref<?x32xf32, #tile.space<far>>) engines ["e", "f"] {
+  %v = memref.reinterpret_cast %a to offset: [0], sizes: [8, 32], strides: [64, 1] : memref<?x32xf32, #tile.space<far>> to memref<8x32xf32, #tile.space<far>>
+}
+// CHECK: error: 'memref.reinterpret_cast': memref<8x32xf32, #tile.space<far>> does not have the strides [64, 1]
