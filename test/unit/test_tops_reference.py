@@ -180,7 +180,10 @@ def test_seeded_inputs_are_of_use():
     assert np.array_equal(page_table(1, 5, 5), [[0, 1, 2, 3, 4]])
 
 
-@given(st.floats(width=32, allow_nan=False))
+halfway = st.integers(0, 0x7F7E).map(lambda high: float(np.array(high << 16 | 0x8000, np.uint32).view(np.float32)))
+
+
+@given(st.floats(width=32, allow_nan=False) | halfway)
 def test_rounding_to_bf16_is_to_the_nearest_and_ties_to_even(value):
     bf16 = tops.Program("test").input("x", (1,), "bf16").ssa.type
     array = np.array([value], np.float32)
