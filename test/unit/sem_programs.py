@@ -193,7 +193,12 @@ def has_cycle(program: Program) -> bool:
 
 
 def random_distance(rng: Random, shared: int) -> object:
-    """Any distance, valid or not."""
+    """Any distance, valid or not; where loops nest, often one that is carried by an outer one."""
+    if shared > 1 and rng.random() < 0.4:
+        zeros = rng.randrange(shared - 1)
+        tail = [0] * (shared - zeros - 1)
+        tail[rng.randrange(len(tail))] = rng.choice(("*", "*", -1, 1))
+        return (*[0] * zeros, 1, *tail)
     if not shared or rng.random() < 0.5:
         return rng.choice((0, 0, 1, 1, 2, 3))
     return tuple(rng.choice((0, 0, 0, 1, 1, 2, -1, "*")) for _ in range(shared))
