@@ -23,6 +23,7 @@ from mpkc.dialects.tile_worker import AcquireOp, HeldOp, ReleaseOp, RingOp, Scal
 
 PageOp: TypeAlias = AcquireOp | HeldOp
 Kind: TypeAlias = Region | None
+ProgramOrder: TypeAlias = dict[Operation, int]
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,13 @@ def accesses_of(page: SSAValue) -> Iterator[tuple[TileInstruction | ScalarsOp, A
             yield from ((op, access) for index, access in op.accesses() if index == use.index)
 
 
-def page_use(page: PageOp, engines: tuple[str, ...]) -> PageUse:
-    """Who fills, reads and releases a page, in a program of these engines.
+def order_of(program: Operation) -> ProgramOrder:
+    """The place of every operation of a program in its text."""
+    return {op: at for at, op in enumerate(program.walk())}
+
+
+def page_use(page: PageOp, engines: tuple[str, ...], order: ProgramOrder) -> PageUse:
+    """Who fills, reads and releases a page, in a program of these engines and this order.
 
     Raises:
         OpError: where the page's life is not: filled by one engine, then read, then released once, or kept.
@@ -128,7 +134,7 @@ def page_use(page: PageOp, engines: tuple[str, ...]) -> PageUse:
     if len(releases) > 1:
         fault(releases[-1], "releases a page a second time")
     release = releases[0] if releases else None
-    _verify_order(page, filler, release, accesses)
+    _verify_order(page, filler, release, accesses, order)
     if release and not readers:
         fault(page, "nothing reads this page")
     return PageUse(filler, tuple(engine for engine in engines if engine in (others or readers)), release)
@@ -143,29 +149,29 @@ def _verify_order(
     filler: str | None,
     release: ReleaseOp | None,
     accesses: list[tuple[TileInstruction | ScalarsOp, Access]],
+    order: ProgramOrder,
 ) -> None:
     """In the block of the page: all that fills it, then all that other engines read, then its release."""
     block = page.parent_block()
     assert block is not None
     if release and release.parent_block() is not block:
         fault(release, "a page is released in the block that acquired it, whatever the branches in between do")
-    order = {op: at for at, op in enumerate(block.ops)}
-
-    def place(op: Operation) -> int:
-        ancestor = block.find_ancestor_op_in_block(op)
-        assert ancestor is not None, "verified by the order of definition"
-        return order[ancestor]
-
-    filled = max((place(op) for op, access in accesses if access is Access.WRITE), default=-1)
+    filled = max((order[_statement(op, block)] for op, access in accesses if access is Access.WRITE), default=-1)
     for op, access in accesses:
-        if access is Access.READ and _issuer(op) != filler and place(op) <= filled:
+        if access is Access.READ and _issuer(op) != filler and order[_statement(op, block)] <= filled:
             fault(op, f'reads a page that "{filler}" has not filled: first fill, then read, in statements of their own')
-        if release and place(op) > order[release]:
+        if release and order[op] > order[release]:
             fault(op, "uses a page after its release")
-    walked = {op: at for at, op in enumerate(op for root in block.ops for op in root.walk())}
-    first = min((op for op, _ in accesses), key=walked.__getitem__, default=None)
+    first = min((op for op, _ in accesses), key=order.__getitem__, default=None)
     if filler and first and (first, Access.READ) in accesses:
         fault(first, "reads this page before anything is in it")
+
+
+def _statement(op: Operation, block: Block) -> Operation:
+    """The operation of `block` that is `op` or holds it."""
+    found = block.find_ancestor_op_in_block(op)
+    assert found is not None, "a value is used where it is defined"
+    return found
 
 
 def verify_rings(program: Operation, engines: tuple[str, ...]) -> None:
@@ -174,7 +180,7 @@ def verify_rings(program: Operation, engines: tuple[str, ...]) -> None:
     Raises:
         OpError: at the operation that breaks it.
     """
-    walk = _RingWalk(engines)
+    walk = _RingWalk(engines, order_of(program))
     walk.block(program.regions[0].block)
     for queue in walk.state.values():
         for live in queue:
@@ -184,8 +190,9 @@ def verify_rings(program: Operation, engines: tuple[str, ...]) -> None:
 class _RingWalk:
     """The queues of live pages, in program order."""
 
-    def __init__(self, engines: tuple[str, ...]):
+    def __init__(self, engines: tuple[str, ...], order: ProgramOrder):
         self.engines = engines
+        self.order = order
         self.state: State = {}
         self.peak: dict[RingOp, int] = {}
         self.fillers: dict[tuple[RingOp, Kind], str] = {}
@@ -215,7 +222,7 @@ class _RingWalk:
                     pass
 
     def acquire(self, op: AcquireOp) -> None:
-        use = page_use(op, self.engines)
+        use = page_use(op, self.engines, self.order)
         assert use.filler is not None
         ring, kind = ring_of(op), kind_of(op)
         filler = self.fillers.setdefault((ring, kind), use.filler)
@@ -231,7 +238,7 @@ class _RingWalk:
             fault(op, f"{live} pages of the ring are live here and it has {pages}: whoever fills it waits for ever")
 
     def held(self, op: HeldOp) -> None:
-        if page_use(op, self.engines).release is None:
+        if page_use(op, self.engines, self.order).release is None:
             fault(op, "this page is never released")
         queue, loop = self.state[ring_of(op)], op.parent_op()
         oldest = queue[0] if queue else None

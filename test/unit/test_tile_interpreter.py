@@ -243,6 +243,23 @@ FAULTS = {
         [X],
         r"its result is of shape \(3, 4\) here, and its destination of shape \(2, 4\)",
     ),
+    "rows of another number": (
+        "%z : !far, %n : index",
+        """%a = memref.alloc() : !near
+        %zero = arith.constant 0 : i32
+        %r = memref.alloc() : !rows
+        tile.fill %zero -> %r engine "e" : i32 -> !rows
+        %v = memref.subview %a[0, 0] [%n, 4] [1, 1] : !near to !near_part
+        tile.scatter %v -> %z[%r] add engine "e" : !near_part -> !far[!rows]""",
+        [X, 1],
+        r"its source is of shape \(1, 4\) here, for 2 rows of 4",
+    ),
+    "an instruction that is only a name": (
+        "",
+        'sem.inst @P engine "e" cost 1',
+        [],
+        "'sem.inst' says no more than its name: there is nothing to compute",
+    ),
     "tiles that do not multiply": (
         "%n : index",
         """%a = memref.alloc() : !tall
