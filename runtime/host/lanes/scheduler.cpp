@@ -14,11 +14,11 @@ namespace mpk::host {
 Fiber* current = nullptr;
 
 namespace {
-constexpr u32 kQuietTurns = 256;        // a thread that polled so often in one epoch waits for someone else
-constexpr u32 kSpinnerTurn = 8;         // one turn in so many goes to a spinning thread while others are active
-constexpr u32 kPreemption = 4;          // a seeded schedule interrupts one operation in so many
-constexpr u64 kClockTurns = 1 << 14;    // turns between two looks at the clock
-constexpr u64 kClockPlaces = 1 << 18;   // places for a preemption, taken or not, between two looks
+constexpr u32 kQuietTurns = 256;      // a thread that polled so often in one epoch waits for someone else
+constexpr u32 kSpinnerTurn = 8;       // one turn in so many goes to a spinning thread while others are active
+constexpr u32 kPreemption = 4;        // a seeded schedule interrupts one operation in so many
+constexpr u64 kClockTurns = 1 << 14;  // turns between two looks at the clock
+constexpr u64 kClockPlaces = 1 << 18;  // places for a preemption, taken or not, between two looks
 
 void switch_to(Fiber& from, Fiber& to) {
   if (&from == &to) return;
@@ -34,7 +34,8 @@ void check_clock(const Launch& launch) {
 
 Fiber* choose(Launch& launch) {
   bool spinner = launch.random ? random_below(launch, kSpinnerTurn) == 0 : launch.turns % kSpinnerTurn == 0;
-  FiberQueue& queue = launch.active.empty() || (spinner && !launch.spinning.empty()) ? launch.spinning : launch.active;
+  bool from_spinning = launch.active.empty() || (spinner && !launch.spinning.empty());
+  FiberQueue& queue = from_spinning ? launch.spinning : launch.active;
   return queue.take(launch.random ? random_below(launch, queue.count()) : 0);
 }
 
@@ -94,6 +95,8 @@ void spin() {
   if (me.epoch != launch.epoch) me.epoch = launch.epoch, me.quiet = 0;
   if (me.polled_host) {
     me.polled_host = false;
+    if (is_stuck(me)) --launch.stuck;
+    me.quiet = 0;
     if (launch.active.empty()) sched_yield();
   } else if (++me.quiet == kQuietTurns) {
     ++launch.stuck;
@@ -125,7 +128,8 @@ void fail(Code code, const char* format, ...) {
   const Position& at = current->position;
   launch.code = code;
   launch.report.line("%s: %s", kinds[code], text);
-  if (code == kFault || code == kDivergent) launch.report.line("  in block %u thread %u", at.block, at.thread);
+  bool at_fault = (code == kFault || code == kDivergent) && !current->done && !current->blocked_at;
+  if (at_fault) launch.report.line("  in block %u thread %u", at.block, at.thread);
   report_waiting(launch);
   leave(launch);
 }
