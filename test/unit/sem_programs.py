@@ -205,13 +205,17 @@ def random_distance(rng: Random, shared: int) -> object:
 
 
 def random_edge(rng: Random, program: Program) -> tuple[str, str, object]:
-    """Any producer, consumer and distance; often two of one straight-line run, where cycles are made."""
+    """Any producer, consumer and distance.
+
+    Often two of one straight-line run, where cycles are made, or two that share more loops than others.
+    """
     if program.neighbours and rng.random() < 0.4:
         producer, consumer = rng.sample(rng.choice(program.neighbours), 2)
         shared = shared_loops(program.ways[producer], program.ways[consumer])
         return producer, consumer, rng.choice((0, (0,) * shared))
-    producer, consumer = rng.choice(list(program.ways)), rng.choice(list(program.ways))
-    shared = shared_loops(program.ways[producer], program.ways[consumer])
+    labels = list(program.ways)
+    pairs = [(rng.choice(labels), rng.choice(labels)) for _ in range(rng.choice((1, 4)))]
+    shared, producer, consumer = max((shared_loops(*map(program.ways.get, pair)), *pair) for pair in pairs)
     return producer, consumer, random_distance(rng, shared)
 
 
@@ -243,7 +247,7 @@ class _Builder:
         self.values: dict[str, list[int | bool]] = {}
 
     def build(self) -> Program:
-        arguments = {"n": self.rng.randint(0, 4), "m": self.rng.randint(0, 4), "flag": self.rng.random() < 0.5}
+        arguments = {"n": self.rng.randint(0, 4), "m": self.rng.randint(1, 4), "flag": self.rng.random() < 0.5}
         body = self.block(self.depth, ["%n", "%m", "%c1", "%c2"], ["%flag"])
         if not any(True for _ in located(body)):
             body.append(self.inst(self.name("I")))

@@ -120,7 +120,10 @@ def test_every_iteration_and_negative_components():
             "m",
         )
     )
-    trace = run(program("p", body), "n=3")  # 1, 2 and 3 trips
+    loaded = load(program("p", body))
+    trace = run_program(loaded, {"n": 3})  # 1, 2 and 3 trips
+    edges = structure_of(loaded).by_label["C"].edges
+    assert owed_by(trace, "C") == [[owed(trace, edge, e.iteration) for edge in edges] for e in trace.of("C")]
     assert owed_by(trace, "C") == [
         [None, None, None],
         *([1, 1, None], [1, 1, 1]),
