@@ -26,8 +26,8 @@ def read_rows(
         infos: the operators of the graph's function; None where it has none, and the rows say which there are.
 
     Raises:
-        OpError: at the row that can't be understood.
-        VerifyException: where an edge is given twice.
+        OpError: at the row that can't be understood, or whose task has an edge twice.
+        VerifyException: where operators have the same number.
     """
     for row in rows:
         if not isinstance(row, TaskRow | EventRow):
@@ -70,6 +70,10 @@ class _Numbers:
         if symbol not in self.place:
             raise OpError(user, f"@{symbol} is no {what} of this graph")
         return self.place[symbol]
+
+    def row_of(self, number: int) -> TaskRow | EventRow:
+        """The row that a task or event stands in."""
+        return self.rows[int(np.searchsorted(np.cumsum(self.counts), number, side="right"))]
 
     def spread(self, values: "Sequence[int] | map[int]") -> Index:
         """A value for each row, repeated for each of its tasks or events."""
@@ -219,5 +223,5 @@ def _lists(verb: str, edges: Edges, tasks: _Numbers, events: _Numbers) -> Lists:
     if len(lists.items) != len(items):
         keys, count = np.unique(rows * events.total + items, return_counts=True)
         task, event = divmod(int(keys[np.argmax(count > 1)]), events.total)
-        raise VerifyException(f"task {task} {verb} event {event} twice")
+        raise OpError(tasks.row_of(task), f"{verb} an event of @{events.row_of(event).symbol} twice")
     return lists

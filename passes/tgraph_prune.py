@@ -6,8 +6,9 @@ reduction, task by task. Without it, a residual input makes a join of every task
     A -> B, B -> C, A -> C        A -> B, B -> C
 """
 
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -49,78 +50,85 @@ def redundant(sources: Index, targets: Index, level: Column) -> npt.NDArray[np.b
         sources, targets: the edges, each once; task numbers.
         level: [tasks] edges on the longest path to each task.
 
-    A doubled edge spans at least two levels, so those of one level are settled. For the others, the tasks that each
-    task is reachable from are sets of bits, one bit a source, carried forward level by level: from the sources of
-    one level, up to the last level that an edge of theirs reaches.
+    A doubled edge spans at least two levels, which settles those that span one. For the others, sets of sources are
+    carried forward along the edges, a bit a source, from a batch of sources of one level up to the last level that
+    one of their edges in question reaches. So the work is that of the paths between, not of the whole graph.
     """
-    wrong = np.zeros(len(sources), dtype=bool)
-    span = level[targets] - level[sources]
-    suspects = np.flatnonzero(span > 1)
+    doubled = np.zeros(len(sources), dtype=bool)
+    suspects = np.flatnonzero(level[targets] - level[sources] > 1)
     suspects = suspects[np.lexsort((sources[suspects], level[sources[suspects]]))]
-    graph = _Levels(sources, targets, level)
-    for group in np.split(suspects, _starts(level[sources[suspects]])):
-        for part in np.split(group, _starts(_rank(sources[group]) // BATCH)):
-            if len(part):
-                wrong[part] = graph.doubled(sources[part], targets[part])
-    return wrong
+    of_level, of_source = level[sources[suspects]], sources[suspects]
+    batch = _rank(of_source) - _rank(of_source)[np.searchsorted(of_level, of_level)]
+    successors = Lists.of_pairs(sources, targets, len(level))
+    for part in np.split(suspects, _changes(of_level, batch // BATCH)):
+        if len(part):
+            doubled[part] = _doubled(successors, level, sources[part], targets[part])
+    return doubled
 
 
-BATCH = 1024  # sources whose bits are carried at once
+BATCH = 512  # sources whose bits are carried together
 
 
-def _starts(keys: npt.NDArray[np.integer]) -> Index:
-    """Where a new key begins in a list of equal keys side by side, but for the first."""
-    return np.flatnonzero(keys[1:] != keys[:-1]) + 1
+def _changes(*keys: npt.NDArray[np.integer[Any]]) -> Index:
+    """Where, in rows that stand by their keys, a row's keys differ from those of the row before."""
+    return np.flatnonzero(np.logical_or.reduce([key[1:] != key[:-1] for key in keys])) + 1
 
 
-def _rank(ascending: Index) -> Index:
-    """The number of each value among the distinct ones."""
-    fresh = np.ones(len(ascending), dtype=np.int64)
-    fresh[1:] = ascending[1:] != ascending[:-1]
-    return np.cumsum(fresh) - 1
+def _rank(grouped: Index) -> Index:
+    """The number of each row's group of equal values side by side."""
+    fresh = np.zeros(len(grouped), dtype=np.int64)
+    fresh[_changes(grouped)] = 1
+    return np.cumsum(fresh)
 
 
-class _Levels:
-    """The edges of a graph, sorted by the level of their target."""
+def _doubled(successors: Lists, level: Column, sources: Index, targets: Index) -> npt.NDArray[np.bool_]:
+    """Which edges, all from tasks of one level, double a path of at least two edges."""
+    origins, bit = np.unique(sources, return_inverse=True)
+    word, mask = bit // 64, np.left_shift(np.uint64(1), (bit % 64).astype(np.uint64))
+    near = np.zeros((len(origins), len(origins) // 64 + 1), dtype=np.uint64)
+    near[bit, word] = mask
+    low, high = int(level[sources[0]]), int(level[targets].max())
+    arriving: defaultdict[int, list[tuple[Index, Bits, bool]]] = defaultdict(list)
+    doubled = np.zeros(len(sources), dtype=bool)
+    _send(successors, level, high, origins, near, True, arriving)
+    for here in range(low + 1, high + 1):
+        if here not in arriving:
+            continue
+        tasks, near, far = _meet(arriving.pop(here))
+        asked = np.flatnonzero(level[targets] == here)
+        bits = far[np.searchsorted(tasks, targets[asked]), word[asked]]
+        doubled[asked] = (bits & mask[asked]) != 0
+        _send(successors, level, high, tasks, near, False, arriving)
+    return doubled
 
-    def __init__(self, sources: Index, targets: Index, level: Column):
-        self.level = level
-        order = np.lexsort((targets, level[targets]))
-        self.sources, self.targets = sources[order], targets[order]
-        depth = int(level.max(initial=0)) + 1
-        self.edges = np.searchsorted(level[self.targets], np.arange(depth + 1))
-        self.tasks = np.argsort(level, kind="stable")
-        self.place = np.empty_like(self.tasks)
-        self.place[self.tasks] = np.arange(len(self.tasks))
-        self.first_task = np.searchsorted(level[self.tasks], np.arange(depth + 1))
 
-    def doubled(self, sources: Index, targets: Index) -> npt.NDArray[np.bool_]:
-        """Which edges, all from tasks of one level, double a path of at least two edges."""
-        origin, bit = np.unique(sources, return_inverse=True)
-        low, high = int(self.level[sources[0]]), int(self.level[targets].max())
-        base = self.first_task[low]
-        place = self.place - base
-        words = -(-len(origin) // 64)
-        near = np.zeros((self.first_task[high + 1] - base, words), dtype=np.uint64)  # reachable, or the task itself
-        far = np.zeros_like(near)  # reachable over at least two edges
-        mask = np.left_shift(np.uint64(1), (np.arange(len(origin)) % 64).astype(np.uint64))
-        near[place[origin], np.arange(len(origin)) // 64] = mask
-        for step in range(low + 1, high + 1):
-            edges = slice(self.edges[step], self.edges[step + 1])
-            self._carry(edges, low, place, near, far)
-        word = far[place[targets], bit // 64]
-        return (word & mask[bit]) != 0
+def _send(
+    successors: Lists,
+    level: Column,
+    high: int,
+    tasks: Index,
+    bits: Bits,
+    direct: bool,
+    arriving: defaultdict[int, list[tuple[Index, Bits, bool]]],
+) -> None:
+    """Along each edge of `tasks` to a level up to `high`, the bits of the task, sorted by the level of arrival."""
+    targets = successors.take(tasks)
+    rows = np.repeat(np.arange(len(tasks)), successors.sizes[tasks])
+    levels = level[targets]
+    order = np.argsort(levels, kind="stable")[: np.count_nonzero(levels <= high)]
+    for edges in np.split(order, _changes(levels[order])):
+        if len(edges):
+            arriving[int(levels[edges[0]])].append((targets[edges].astype(np.int64), bits[rows[edges]], direct))
 
-    def _carry(self, edges: slice, low: int, place: Index, near: Bits, far: Bits) -> None:
-        sources, targets = self.sources[edges], self.targets[edges]
-        inside = self.level[sources] >= low
-        sources, targets = sources[inside], targets[inside]
-        if not len(sources):
-            return
-        starts = np.concatenate(([0], _starts(targets)))
-        rows = place[targets[starts]]
-        bits = near[place[sources]]
-        near[rows] = np.bitwise_or.reduceat(bits, starts)
-        direct = self.level[sources] == low  # of the origins themselves only the tasks behind them count
-        bits[direct] = 0
-        far[rows] = np.bitwise_or.reduceat(bits, starts)
+
+def _meet(edges: list[tuple[Index, Bits, bool]]) -> tuple[Index, Bits, Bits]:
+    """The tasks that edges arrive at, all bits that arrive, and those that do not come from an origin itself."""
+    targets = np.concatenate([tasks for tasks, _, _ in edges])
+    bits = np.concatenate([bits for _, bits, _ in edges])
+    direct = np.repeat([direct for _, _, direct in edges], [len(tasks) for tasks, _, _ in edges])
+    order = np.argsort(targets, kind="stable")
+    targets, bits, direct = targets[order], bits[order], direct[order]
+    starts = np.concatenate(([0], _changes(targets)))
+    near = np.bitwise_or.reduceat(bits, starts)
+    bits[direct] = 0
+    return targets[starts], near, np.bitwise_or.reduceat(bits, starts)

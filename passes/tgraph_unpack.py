@@ -11,7 +11,7 @@ pattern; with `tasks=true` each task and each event has an operation of its own.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -126,8 +126,8 @@ class Unpacked:
         operator, tile, device = self.table.task
         steps = np.where(operator[1:] == EMPTY, tile[:-1], tile[:-1] + 1)
         broken = (operator[1:] != operator[:-1]) | (device[1:] != device[:-1]) | (tile[1:] != steps)
-        starts = [0, *(np.flatnonzero(broken) + 1).tolist()] if len(operator) else []
-        return [Run(first, end) for first, end in zip(starts, [*starts[1:], len(operator)], strict=True)]
+        bounds = [0, *(np.flatnonzero(broken) + 1).tolist(), len(operator)] if len(operator) else []
+        return [Run(first, end) for first, end in pairwise(bounds)]
 
     def _task_symbol(self, task: int) -> str:
         operator, tile = int(self.table.task_operator[task]), int(self.table.task_tile[task])
@@ -209,7 +209,7 @@ def _sides(tasks: Lists, runs: Sequence[Run]) -> Iterator[Side]:
         )
     )
     bounds = np.searchsorted(tasks.rows[starts], np.arange(len(tasks) + 1)).tolist()
-    return (tuple(stretches[low:high]) for low, high in zip(bounds, bounds[1:], strict=False))
+    return (tuple(stretches[low:high]) for low, high in pairwise(bounds))
 
 
 def _selections(sides: Sequence[Side], runs: Sequence[Run]) -> list[SelectionAttr] | None:

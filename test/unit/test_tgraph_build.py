@@ -1,0 +1,238 @@
+"""tgraph-partition and tgraph-build: against every pair of tasks, compared box by box."""
+
+import random
+import time
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tgraph_cases import SETTINGS, pairs_of_boxes, parsed, run_passes, table_op
+from xdsl.dialects.func import FuncOp
+
+from mpkc.dialects.diagnostics import OpError
+from mpkc.dialects.tgraph_operators import operators_in
+from mpkc.dialects.tgraph_table import Table
+from mpkc.dialects.tops.base import Operator
+from mpkc.dialects.tops.overlap import overlaps
+from mpkc.passes.tgraph_partition import PartitionPass
+
+
+@st.composite
+def boxes(draw: st.DrawFn, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    count = draw(st.integers(0, 7))
+    corner = st.tuples(*[st.integers(0, 4)] * rank)
+    lo = np.array([draw(corner) for _ in range(count)], dtype=np.int64).reshape(count, rank)
+    size = np.array([draw(corner) for _ in range(count)], dtype=np.int64).reshape(count, rank)
+    return lo, lo + size
+
+
+@SETTINGS
+@given(st.integers(1, 3).flatmap(lambda rank: st.tuples(boxes(rank), boxes(rank))))
+def test_overlaps_are_those_of_all_pairs(case: tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]):
+    a, b = case
+    i, j = overlaps(a, b)
+    assert list(zip(i.tolist(), j.tolist(), strict=True)) == sorted(pairs_of_boxes(a, b))
+
+
+def random_program(rng: random.Random) -> str:
+    """Operators on [rows, width] tensors and on two pairs of caches that several of them update."""
+    rows, heads, dim = rng.choice([1, 2, 3]), 2, 4
+    hidden = heads * dim
+    x, qkv, wide = (f"tensor<{rows}x{width}xf32>" for width in (hidden, 3 * hidden, 2 * hidden))
+    cache = f"memref<3x{heads}x2x{dim}xf32>"
+    weights = {hidden: "%square", 3 * hidden: "%triple", 2 * hidden: "%double"}
+    lines = [f'{name} = tops.weight "w" : tensor<{width}x{hidden}xf32>' for width, name in weights.items()]
+    lines.append(f'%norm = tops.weight "n" : tensor<{hidden}xf32>')
+    values = ["%x", "%y"]
+    for number in range(rng.randint(2, 9)):
+        a, b, new = rng.choice(values), rng.choice(values), f"%r{number}"
+        kind = rng.randrange(6)
+        if kind == 0:
+            lines.append(f"{new} = tops.linear {a}, %square, {b} : ({x}, tensor<{hidden}x{hidden}xf32>, {x}) -> {x}")
+        elif kind == 1:
+            lines.append(f"{new} = tops.add {a}, {b} : ({x}, {x}) -> {x}")
+        elif kind == 2:
+            lines.append(f"{new} = tops.mul {a}, {b} : ({x}, {x}) -> {x}")
+        elif kind == 3:
+            lines.append(
+                f"{new} = tops.rms_norm {a}, %norm {{epsilon = 1.0e-05 : f64}} : ({x}, tensor<{hidden}xf32>) -> {x}"
+            )
+        elif kind == 4:
+            lines.append(f"{new}w = tops.linear {a}, %double : ({x}, tensor<{2 * hidden}x{hidden}xf32>) -> {wide}")
+            lines.append(f"{new} = tops.silu_mul {new}w : ({wide}) -> {x}")
+        else:
+            layer = rng.choice("ab")
+            lines.append(f"{new}q = tops.linear {a}, %triple : ({x}, tensor<{3 * hidden}x{hidden}xf32>) -> {qkv}")
+            lines.append(
+                f"{new} = tops.attention {new}q, %k{layer}, %v{layer}, %pages, %positions {{heads = {heads} : i64,"
+                f' rope_base = 1.0e+04 : f64, rope_style = "pairs"}} : ({qkv}, {cache}, {cache},'
+                f" tensor<{rows}x3xi32>, tensor<{rows}xi32>) -> {x}"
+            )
+        values.append(new)
+    caches = ", ".join(f"%{name}{layer} : {cache}" for layer in "ab" for name in "kv")
+    return (
+        f"func.func @f(%x : {x}, %y : {x}, {caches}, %pages : tensor<{rows}x3xi32>, %positions : tensor<{rows}xi32>)"
+        f" -> {x} {{\n" + "\n".join(lines) + f"\nfunc.return {values[-1]} : {x}\n}}"
+    )
+
+
+def dependencies(operators: list[Operator]) -> set[tuple[int, int, int, int]]:
+    """(operator, tile) of the earlier and of the later task, for each two that may not swap."""
+    found: set[tuple[int, int, int, int]] = set()
+    for (i, first), (j, second) in product(enumerate(operators), repeat=2):
+        if i >= j:
+            continue
+        for one, other in product(first.accesses(first.tasks()), second.accesses(second.tasks())):
+            values = [[*op.operands, *op.results] for op in (first, second)]
+            same = values[0][one.value] is values[1][other.value]
+            if same and (one.mode.writes or other.mode.writes):
+                found |= {(i, s, j, t) for s, t in pairs_of_boxes((one.lo, one.hi), (other.lo, other.hi))}
+    return found
+
+
+def pairs_by_name(table: Table) -> list[tuple[int, int, int, int]]:
+    sources, targets = table.pairs()
+    operator, tile = table.task_operator, table.task_tile
+    return [
+        (int(operator[s]), int(tile[s]), int(operator[t]), int(tile[t])) for s, t in zip(sources, targets, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_events_are_the_dependent_pairs_of_tasks(seed: int) -> None:
+    rng = random.Random(seed)
+    module = parsed(random_program(rng))
+    function = module.body.block.first_op
+    assert isinstance(function, FuncOp)
+    operators = operators_in(function)
+    for op in operators:
+        op.grid = tuple(rng.randint(1, min(4, dimension.most)) for dimension in op.dimensions())
+    run_passes(module, "tgraph-build")
+    table = table_op(module).table
+    found = pairs_by_name(table)
+    assert len(found) == table.event_count
+    assert set(found) == dependencies(operators)
+    assert len(set(found)) == len(found)
+
+
+def test_build_refuses_an_operator_without_grid() -> None:
+    with pytest.raises(OpError, match="test.mlir:3:3: error: 'tops.add' has no grid: run tgraph-partition first"):
+        run_passes(parsed(ADD), "tgraph-build")
+
+
+def test_build_refuses_what_it_can_not_see_through() -> None:
+    module = parsed(
+        "func.func @f(%x : tensor<2x4xf32>) { %0 = tensor.cast %x : tensor<2x4xf32> to tensor<?x4xf32> "
+        "%1 = tops.add %x, %x {grid = array<i64: 1, 1>} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> "
+        "func.return }"
+    )
+    with pytest.raises(OpError, match="'tensor.cast' is no tensor operator"):
+        run_passes(module, "tgraph-build")
+
+
+def test_build_refuses_a_second_graph() -> None:
+    module = parsed(ADD)
+    run_passes(module, "tgraph-partition,tgraph-build")
+    with pytest.raises(OpError, match="@f_graph stands there already"):
+        run_passes(module, "tgraph-build")
+
+
+ADD = """
+func.func @f(%x : tensor<64x4096xf32>) {
+  %0 = tops.add %x, %x : (tensor<64x4096xf32>, tensor<64x4096xf32>) -> tensor<64x4096xf32>
+  func.return
+}
+"""
+
+
+def linear(rows: int, inner: int, out: int, grid: str = "") -> str:
+    x, y, w = f"tensor<{rows}x{inner}xf32>", f"tensor<{rows}x{out}xf32>", f"tensor<{out}x{inner}xf32>"
+    return f"""
+    func.func @f(%x : {x}) {{
+      %w = tops.weight "w" : {w}
+      %0 = tops.linear %x, %w {grid} : ({x}, {w}) -> {y}
+      func.return
+    }}"""
+
+
+def grids(text: str, options: str) -> list[tuple[int, ...] | None]:
+    module = parsed(text)
+    run_passes(module, f"tgraph-partition{{{options}}}")
+    function = module.body.block.first_op
+    assert isinstance(function, FuncOp)
+    return [op.grid for op in operators_in(function)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "inner", "out", "workers", "grid"),
+    [
+        (1, 4096, 4096, 128, (1, 128)),
+        (1, 2048, 4096, 132, (1, 128)),  # a worker less is better than a second wave
+        (1, 4096, 24576, 128, (1, 128)),
+        (16, 1024, 1024, 128, (1, 128)),  # rows would read the weight again
+        (512, 1024, 64, 128, (32, 4)),  # square tiles share most
+        (4096, 64, 32, 128, (128, 1)),  # here x is what is large
+    ],
+)
+def test_partition_loads_least(rows: int, inner: int, out: int, workers: int, grid: tuple[int, int]) -> None:
+    assert grids(linear(rows, inner, out), f"workers={workers} min_bytes=0") == [grid]
+
+
+@pytest.mark.parametrize(
+    ("rows", "inner", "out", "workers"), [(4, 64, 96, 12), (6, 32, 50, 8), (3, 16, 7, 16), (8, 8, 8, 4)]
+)
+def test_partition_finds_the_cheapest_grid(rows: int, inner: int, out: int, workers: int) -> None:
+    """By trying all grids: none of the right size makes the busiest worker read less."""
+    (found,) = grids(linear(rows, inner, out), f"workers={workers} min_bytes=0")
+    assert found is not None
+
+    def busiest(grid: tuple[int, ...]) -> int:
+        waves = -(-prod(grid) // workers)
+        return waves * 4 * inner * (-(-rows // grid[0]) + -(-out // grid[1]))
+
+    wide = min(-(-3 * workers // 4), rows * out)
+    equal_rows = [parts for parts in range(1, rows + 1) if rows % parts == 0]
+    possible = [g for g in product(equal_rows, range(1, out + 1)) if wide <= prod(g) <= 2 * workers]
+    assert busiest(found) == min(map(busiest, possible))
+
+
+def test_partition_keeps_what_the_user_wrote() -> None:
+    assert grids(linear(4, 64, 96, "{grid = array<i64: 2, 3>}"), "workers=12") == [(2, 3)]
+
+
+def test_partition_cuts_no_smaller_than_worth_a_task() -> None:
+    # 3 MiB moved: 48 tasks of 64 KiB.
+    assert [prod(grid or ()) for grid in grids(ADD, "workers=128 min_bytes=65536")] == [48]
+    assert [prod(grid or ()) for grid in grids(ADD, "workers=128 min_bytes=100000000")] == [1]
+
+
+ARGMAX = """
+func.func @f(%x : tensor<1x4000xf32>) {{
+  %m, %i = tops.argmax_partial %x {{parts = 2 : i64{grid}}} : (tensor<1x4000xf32>) -> (tensor<1x2xf32>, tensor<1x2xi32>)
+  %0 = tops.argmax_reduce %m, %i : (tensor<1x2xf32>, tensor<1x2xi32>) -> tensor<1xi32>
+  func.return
+}}
+"""
+
+
+def test_partition_gives_argmax_a_part_for_each_worker() -> None:
+    module = parsed(ARGMAX.format(grid=""))
+    run_passes(module, "tgraph-partition{workers=32 min_bytes=0}")
+    function = module.body.block.first_op
+    assert isinstance(function, FuncOp)
+    partial, _ = operators_in(function)
+    assert [str(result.type) for result in partial.results] == ["tensor<1x32xf32>", "tensor<1x32xi32>"]
+    assert partial.grid == (1, 32)
+    assert grids(ARGMAX.format(grid=", grid = array<i64: 1, 2>"), "workers=32") == [(1, 2), (1,)]
+
+
+def test_partition_of_many_operators_is_fast() -> None:
+    x = "tensor<1x4096xbf16>"
+    body = "\n".join(f"%{i + 1} = tops.add %{i}, %{i} : ({x}, {x}) -> {x}" for i in range(600))
+    module = parsed(f"func.func @f(%0 : {x}) {{ {body} func.return }}")
+    started = time.process_time()
+    PartitionPass(min_bytes=0).apply(None, module)  # pyright: ignore[reportArgumentType]
+    assert time.process_time() - started < 1
