@@ -1,0 +1,123 @@
+"""The reference interpreter against transformers, on the same weights: `make peers` installs it."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpkc.dialects.tops.function import only_function
+from mpkc.models.config import ModelConfig
+from mpkc.models.decode import decode_step
+from mpkc.models.model import Model
+from mpkc.models.source import open_model
+from mpkc.models.weights import program_weights
+from mpkc.runtime.reference.decode import ReferenceDecoder
+
+TOLERANCE = 1e-4  # of the largest logit
+PROMPT = [7, 300, 12, 5, 44, 901, 3]
+
+
+@pytest.fixture(scope="module")
+def transformers() -> Any:
+    return pytest.importorskip("transformers", reason="transformers is not installed: make peers")
+
+
+@pytest.fixture(scope="module")
+def torch(transformers: Any) -> Any:
+    return pytest.importorskip("torch", reason="torch is not installed: make peers")
+
+
+def in_halves(config: ModelConfig, name: str, weight: np.ndarray) -> np.ndarray:
+    """A weight as transformers rotates it: (i, i + head_dim / 2), where a GGUF file of a Llama has (2i, 2i + 1)."""
+    if config.rope_style == "halves" or name.rpartition(".")[2] not in ("q", "k"):
+        return weight
+    rows = weight.reshape(-1, config.head_dim // 2, 2, weight.shape[-1])
+    return rows.swapaxes(1, 2).reshape(weight.shape)
+
+
+def llama_of(transformers: Any, torch: Any, config: ModelConfig, tensors: Iterable[tuple[str, np.ndarray]]) -> Any:
+    """A LlamaForCausalLM with these weights, by transformers' names."""
+    theirs = transformers.LlamaConfig(
+        num_hidden_layers=config.layers,
+        hidden_size=config.hidden,
+        num_attention_heads=config.heads,
+        num_key_value_heads=config.kv_heads,
+        head_dim=config.head_dim,
+        intermediate_size=config.intermediate,
+        vocab_size=config.vocabulary,
+        max_position_embeddings=config.context,
+        rms_norm_eps=config.rms_epsilon,
+        rope_parameters={"rope_type": "default", "rope_theta": config.rope_base},
+        rope_theta=config.rope_base,
+        tie_word_embeddings=config.tied_embedding,
+        attn_implementation="eager",
+    )
+    model = transformers.LlamaForCausalLM(theirs).eval()
+    state = {name: torch.from_numpy(np.array(tensor)) for name, tensor in tensors}
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    assert not unexpected
+    assert set(missing) <= {"lm_head.weight"}
+    model.tie_weights()
+    return model
+
+
+def greedy(torch: Any, model: Any, prompt: list[int], count: int) -> tuple[list[int], np.ndarray]:
+    """The `count` tokens after the prompt, and the logits of every position but the last [positions, vocabulary]."""
+    ids = list(prompt)
+    with torch.no_grad():
+        for _ in range(count):
+            logits = model(torch.tensor([ids]), use_cache=False).logits[0]
+            ids.append(int(logits[-1].argmax()))
+    return ids[len(prompt) :], logits.numpy()
+
+
+def assert_same(model: Model, theirs: tuple[list[int], np.ndarray], prompt: list[int]) -> None:
+    """Our tokens, and the logits of every position on the way to them, are theirs."""
+    tokens, logits = theirs
+    func = only_function(decode_step(model.config, context=len(prompt) + len(tokens), page_size=8))
+    decoder = ReferenceDecoder(func, program_weights(model, func))
+    fed = [*prompt, *tokens][: len(logits)]
+    ours = np.stack([decoder.step(token, position) for position, token in enumerate(fed)])
+    assert ours[len(prompt) - 1 :].argmax(axis=1).tolist() == tokens
+    assert np.max(np.abs(ours - logits)) <= TOLERANCE * np.max(np.abs(logits))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("architecture", ["llama", "qwen3", "qwen3_moe"])
+def test_checkpoints(
+    transformers: Any, torch: Any, tiny_checkpoint: Callable[..., Path], architecture: str, tied: bool
+) -> None:
+    path = tiny_checkpoint(architecture=architecture, tied=tied)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
+    assert_same(open_model(str(path)), greedy(torch, theirs, PROMPT, 8), PROMPT)
+
+
+@pytest.mark.parametrize("encoding", ["F32", "Q8_0"])
+def test_gguf_files_with_rotated_pairs(
+    transformers: Any, torch: Any, tiny_models: ModuleType, tiny_gguf: Callable[..., Path], encoding: str
+) -> None:
+    model = open_model(str(tiny_gguf(encoding=encoding)))
+    assert model.config.rope_style == "pairs"
+    weights = {name: in_halves(model.config, name, model.tensor(name)) for name in model.shapes}
+    theirs = llama_of(transformers, torch, model.config, tiny_models.hf_tensors(weights))
+    assert_same(model, greedy(torch, theirs, PROMPT, 8), PROMPT)
+
+
+def test_smollm2(
+    transformers: Any,
+    torch: Any,
+    tiny_models: ModuleType,
+    smollm2: Model,
+    smollm2_weights: dict[str, np.ndarray],
+    smollm2_golden: dict[str, dict[str, Any]],
+) -> None:
+    """The real model, dequantized; its golden tokens too."""
+    weights = {name: in_halves(smollm2.config, name, weight) for name, weight in smollm2_weights.items()}
+    theirs = llama_of(transformers, torch, smollm2.config, tiny_models.hf_tensors(weights))
+    golden = smollm2_golden["The capital of France is"]
+    found = greedy(torch, theirs, golden["prompt_ids"], len(golden["new_ids"]))
+    assert found[0] == golden["new_ids"]
+    assert_same(smollm2, found, golden["prompt_ids"])
