@@ -51,7 +51,8 @@ Block& my_block() { return current->launch->states[current->position.block]; }
 Warp& my_warp() { return my_block().warps[current->position.thread / kWarp]; }
 u32 my_lane() { return current->position.thread % kWarp; }
 
-bool same_place(const Where& a, const Where& b) { return a.line == b.line && !std::strcmp(a.file, b.file); }
+bool same_text(const char* a, const char* b) { return a == b || !std::strcmp(a, b); }
+bool same_place(const Where& a, const Where& b) { return a.line == b.line && same_text(a.file, b.file); }
 
 void expect_same(const Where& mine, const Barrier& barrier, bool same) {
   if (same) return;
@@ -61,7 +62,7 @@ void expect_same(const Where& mine, const Barrier& barrier, bool same) {
 }
 
 void expect_same_function(const Where& mine, const Barrier& barrier) {
-  expect_same(mine, barrier, !barrier.arrived || !std::strcmp(mine.what, barrier.where.what));
+  expect_same(mine, barrier, !barrier.arrived || same_text(mine.what, barrier.where.what));
 }
 bool lane_ended(const Launch& launch, u32 block, u32 warp) {
   const Fiber* first = &launch.fibers[block * launch.threads + warp * kWarp];
