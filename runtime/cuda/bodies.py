@@ -94,7 +94,7 @@ def rms_norm(op: RmsNormOp, constants: Constants) -> str:
 
 @body(LinearOp)
 def linear(op: LinearOp, constants: Constants) -> str:
-    return f"linear(w, task, {literal(op.residual is not None)})"
+    return "linear(w, task)"
 
 
 @body(AddOp)

@@ -237,7 +237,7 @@ def events(program: Program) -> npt.NDArray[np.void]:
 
 def task_record(views: int) -> np.dtype[np.void]:
     """`mpk::Task` compiled for `views` views."""
-    header = [("kind", np.uint32), ("triggers", np.uint32), ("unused", np.uint32, 2)]
+    header = [(name, np.uint32) for name in ("kind", "triggers", "operands", "unused")]
     return np.dtype([*header, ("view", VIEW, views)])
 
 
@@ -252,6 +252,7 @@ def descriptors(program: Program, addresses: Mapping[SSAValue, int]) -> npt.NDAr
     for number, op in enumerate(program.operators):
         mine = order[bounds[number] : bounds[number + 1]]
         records["kind"][mine] = program.kinds[number]
+        records["operands"][mine] = len(op.operands)
         records["view"][mine] = views(op, op.tasks(), addresses, program.views)[table.task_tile[mine]]
     return records
 

@@ -29,7 +29,8 @@ MPK_DEVICE T* at(const View& v, u32 row, u64 column = 0) {
 struct Task {
   u32 kind;
   u32 triggers;  // an event; the event after the last one ends the iteration
-  u32 unused[2];
+  u32 operands;  // how many of the views are operands; the results follow
+  u32 unused;
   View view[MPK_VIEWS];
 };
 

@@ -28,6 +28,7 @@ template <int Flying>
 MPK_DEVICE void publish(Worker& w) {
   copy_wait<Flying>();
   const u32 started = w.fill.uses * PAGES + w.fill.page, published = w.publish.uses * PAGES + w.publish.page;
+#pragma unroll 1
   for (u32 i = published; static_cast<i32>(started - i) > Flying; ++i) {
     signal(&w.shared.full[w.publish.page]);
     w.publish.next();
@@ -41,6 +42,7 @@ MPK_DEVICE void load_tile(Worker& w, const float* from, u32 stride, u32 rows, u3
   const u32 width = (columns + 3) / 4 * 4;
   const bool aligned = ((reinterpret_cast<u64>(from) | stride * 4ull | columns * 4ull) & 15) == 0;
   const u32 step = aligned ? 4 : 1, steps = columns / step;
+#pragma unroll 2
   for (u32 i = lane(); i < rows * steps; i += 32) {
     const u32 row = i / steps, column = i % steps * step;
     float* to = page + row * width + column;
@@ -74,6 +76,7 @@ MPK_DEVICE void release_tile(Worker& w) {
 
 MPK_DEVICE float dot(const float* a, const float* b, u32 n) {
   float sum = 0;
+#pragma unroll 4
   for (u32 i = 0; i < n; ++i) sum = fma(a[i], b[i], sum);
   return sum;
 }

@@ -23,7 +23,7 @@ MPK_DEVICE float head_scale(const float* head, float epsilon) {
 
 // Normalizes (where `norm` is given) and rotates a head, by the threads of the math engine.
 template <u32 DIM, Rope STYLE>
-MPK_DEVICE void rotate(float* to, const float* head, const float* norm, float epsilon, const float* frequency,
+MPK_NOINLINE_DEVICE void rotate(float* to, const float* head, const float* norm, float epsilon, const float* frequency,
                        float position) {
   const float scale = norm ? head_scale<DIM>(head, epsilon) : 1.0f;
   for (u32 i = math_thread(); i < DIM / 2; i += math_threads()) {
@@ -48,6 +48,7 @@ struct Attention {
     const float* q = at(task.view[0], row, static_cast<u64>(head) * (GROUP + 2) * DIM);
     const float *k = q + GROUP * DIM, *v = k + DIM;
     const float *q_norm = NORMS ? at(task.view[5], 0) : nullptr, *k_norm = NORMS ? at(task.view[6], 0) : nullptr;
+#pragma unroll 1
     for (u32 g = 0; g < GROUP; ++g)
       rotate<DIM, STYLE>(s.q[g], q + g * DIM, q_norm, epsilon, frequency, static_cast<float>(position));
     rotate<DIM, STYLE>(s.key, k, k_norm, epsilon, frequency, static_cast<float>(position));

@@ -4,8 +4,9 @@
 
 namespace mpk {
 
-MPK_DEVICE void linear(Worker& w, const Task& task, bool has_residual) {
-  const View &x = task.view[0], &weight = task.view[1], &y = task.view[has_residual ? 3 : 2];
+MPK_DEVICE void linear(Worker& w, const Task& task) {
+  const bool has_residual = task.operands == 3;
+  const View &x = task.view[0], &weight = task.view[1], &y = task.view[task.operands];
   for (u32 r = 0; r < x.rows; r += TILE_BATCH) {
     const u32 rows = min(TILE_BATCH, x.rows - r);
     for (u32 o = 0; o < weight.rows; o += TILE_ROWS) {
