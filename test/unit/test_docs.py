@@ -30,6 +30,10 @@ def test_the_reference_is_what_the_code_says() -> None:
     assert committed == tool("generate_reference").pages(), "run `make docs`"
 
 
+def test_the_tutorial_is_what_its_test_says() -> None:
+    assert (DOCS / "tutorial.md").read_text() == tool("generate_tutorial").tutorial(), "run `make docs`"
+
+
 @pytest.mark.parametrize("name", get_all_dialects())
 def test_every_operation_has_an_example(name: str) -> None:
     page, _, _ = (DOCS / "reference" / f"{name}.md").read_text().partition("## Attributes and types")
