@@ -69,7 +69,10 @@ class PartitionPass(ModulePass):
         most = min(2 * self.workers, max(1, moved // self.min_bytes)) if self.min_bytes else 2 * self.workers
         grids = list(grids_of(dimensions, most))
         least = min(ceil(0.75 * self.workers), max(map(prod, grids)))
-        return min((grid for grid in grids if prod(grid) >= least), key=lambda grid: self.cost(op, grid))
+        fewest: dict[Grid, Grid] = {}  # more parts along the last dimension do not pay unless they are smaller
+        for *outer, parts in (grid for grid in grids if prod(grid) >= least):
+            fewest.setdefault((*outer, ceil(dimensions[-1].most / parts)), (*outer, parts))
+        return min(fewest.values(), key=lambda grid: self.cost(op, grid))
 
     def cost(self, op: Operator, grid: Grid) -> tuple[int, int, int, Grid]:
         """What `choose` minimizes; of equal grids the one that cuts later dimensions."""

@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
 
@@ -10,12 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tgraph_cases import SETTINGS, pairs_of_boxes, parsed, run_passes, table_op
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp, f32
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region
+from xdsl.irdl import irdl_op_definition, operand_def
 
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.tgraph_operators import operators_in
 from mpkc.dialects.tgraph_table import Table
-from mpkc.dialects.tops.base import Operator
+from mpkc.dialects.tops.base import Access, Dimension, Mode, Operator, Tasks
 from mpkc.dialects.tops.overlap import overlaps
 from mpkc.passes.tgraph_partition import PartitionPass
 
@@ -116,6 +120,56 @@ def test_events_are_the_dependent_pairs_of_tasks(seed: int) -> None:
     assert len(found) == table.event_count
     assert set(found) == dependencies(operators)
     assert len(set(found)) == len(found)
+
+
+class BufferOp(Operator):
+    """Touches a buffer of 24 elements, a block of it for each task: every mode, which no operator of tops has."""
+
+    buffer = operand_def(MemRefType)
+
+    def dimensions(self) -> tuple[Dimension, ...]:
+        return (Dimension("elements", 24),)
+
+    def accesses(self, tasks: Tasks) -> list[Access]:
+        return [Access(0, Mode(self.name.removeprefix("test.")), *tasks.box(tasks.along(0)))]
+
+    @classmethod
+    def infer(cls, operands: Sequence[Attribute], properties: Mapping[str, Attribute]) -> tuple[Attribute, ...]:
+        return ()
+
+    def evaluate(self, *operands: np.ndarray) -> tuple[np.ndarray, ...]:
+        return ()
+
+
+@irdl_op_definition
+class ReadOp(BufferOp):
+    name = "test.read"
+
+
+@irdl_op_definition
+class WriteOp(BufferOp):
+    name = "test.write"
+
+
+@irdl_op_definition
+class UpdateOp(BufferOp):
+    name = "test.update"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_accesses_of_a_buffer_keep_their_order(seed: int) -> None:
+    rng = random.Random(seed)
+    type = MemRefType(f32, [24])
+    block = Block(arg_types=[type, type])
+    for _ in range(7):
+        op = rng.choice([ReadOp, WriteOp, UpdateOp]).create(operands=[rng.choice(block.args)])
+        op.grid = (rng.randint(1, 5),)
+        block.add_op(op)
+    block.add_op(ReturnOp())
+    module = ModuleOp([FuncOp("f", ([type, type], []), Region(block))])
+    run_passes(module, "tgraph-build")
+    found = pairs_by_name(table_op(module).table)
+    assert sorted(found) == sorted(dependencies([op for op in block.ops if isinstance(op, Operator)]))
 
 
 def test_build_refuses_an_operator_without_grid() -> None:
