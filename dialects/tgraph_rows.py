@@ -161,7 +161,7 @@ class TaskRow(WordedOp, ABC):
 class TasksOp(TaskRow):
     """Tasks of one operator, with consecutive tiles: those of its whole grid, or `tiles A to B` (A up to B - 1).
 
-        tgraph.tasks @qkv operator 1 kind "linear" grid [1, 12]
+    tgraph.tasks @qkv operator 1 kind "linear" grid [1, 12]
     """
 
     name = "tgraph.tasks"
@@ -184,7 +184,7 @@ class TasksOp(TaskRow):
 class TaskOp(TaskRow):
     """One task, and the events of one task each that it waits on and triggers.
 
-        tgraph.task @A1 kind "attention" cost 900 waits [@e1] triggers [@e2]
+    tgraph.task @A1 kind "attention" cost 900 waits [@e1] triggers [@e2]
     """
 
     name = "tgraph.task"
@@ -224,7 +224,7 @@ class EventOp(EventRow):
 class EventsOp(EventRow):
     """A group of events, and which tasks trigger each and wait on each.
 
-        tgraph.events @e count 3 from @qkv each 4 to @attention each 1
+    tgraph.events @e count 3 from @qkv each 4 to @attention each 1
     """
 
     name = "tgraph.events"

@@ -1,9 +1,9 @@
 """`tgraph-pack`: from the readable form of a task graph to its table.
 
-    tgraph.graph @g {                                    tgraph.table @g operators [...] {
-      tgraph.task @A kind "copy" triggers [@e]             task_operator = dense<[0, 1]>, ...
-      tgraph.task @B kind "copy" waits [@e]                waits = dense<0>, triggers = dense<0>, ... }
-      tgraph.event @e }
+tgraph.graph @g {                                    tgraph.table @g operators [...] {
+  tgraph.task @A kind "copy" triggers [@e]             task_operator = dense<[0, 1]>, ...
+  tgraph.task @B kind "copy" waits [@e]                waits = dense<0>, triggers = dense<0>, ... }
+  tgraph.event @e }
 """
 
 from dataclasses import dataclass
