@@ -81,7 +81,10 @@ class _Numbers:
 
 
 def _event_count(row: EventRow) -> int:
-    return _integer(row.count, 1) if isinstance(row, EventsOp) else 1
+    count = _integer(row.count, 1) if isinstance(row, EventsOp) else 1
+    if count < 1:
+        raise OpError(row, f"count is {count}, but a group has at least one event")
+    return count
 
 
 def _device(row: TaskRow | EventRow) -> int:

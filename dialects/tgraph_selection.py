@@ -19,6 +19,7 @@ class SelectionAttr(ParametrizedAttribute):
 
     * `@a all`: every event takes every task.
     * `@a each k`: the tasks are cut in blocks of k; event i takes block i, and begins again behind the last block.
+    * `@a each k of n`: the same in every line of n tasks, so for a grid [m, n] a block of columns.
     * `@a each k by r`: r events in a row take the same block.
     * `@a [0, 3, 5 to 9]`: every event takes these; `5 to 9` is 5, 6, 7, 8.
     """
@@ -27,6 +28,7 @@ class SelectionAttr(ParametrizedAttribute):
 
     row: SymbolRefAttr
     each: IntAttr  # 0: all, or the listed ones
+    line: IntAttr  # 0: the row is one line
     by: IntAttr
     places: DenseArrayBase[IntegerType]  # first and past-the-end place of each listed range, in turn; none: all
 
@@ -35,8 +37,8 @@ class SelectionAttr(ParametrizedAttribute):
         return _selection(row)
 
     @staticmethod
-    def blocks_of(row: str, each: int, by: int = 1) -> "SelectionAttr":
-        return _selection(row, each, by)
+    def blocks_of(row: str, each: int, by: int = 1, line: int = 0) -> "SelectionAttr":
+        return _selection(row, each, line, by)
 
     @staticmethod
     def ranges_of(row: str, bounds: Sequence[int]) -> "SelectionAttr":
@@ -55,10 +57,12 @@ class SelectionAttr(ParametrizedAttribute):
         """
         width = self.each.data
         if width:
-            if tasks % width or self.by.data < 1:
-                raise VerifyException(f"{self}: @{self.symbol} has {tasks} tasks, which make no blocks of {width}")
-            block = np.arange(events, dtype=np.int64) // self.by.data % (tasks // width)
-            return np.repeat(np.arange(events), width), ranges(block * width, np.full(events, width))
+            line = self.line.data or tasks
+            if tasks % line or line % width:
+                raise VerifyException(f"{self}: @{self.symbol} has {tasks} tasks, which make no such blocks")
+            block = np.arange(events, dtype=np.int64) // self.by.data % (line // width)
+            first = (block[:, None] * width + np.arange(0, tasks, line)).reshape(-1)
+            return np.repeat(np.arange(events), width * (tasks // line)), ranges(first, np.full(len(first), width))
         places = self._listed(tasks) if len(self.places) else np.arange(tasks, dtype=np.int64)
         return np.repeat(np.arange(events), len(places)), np.tile(places, events)
 
@@ -84,8 +88,9 @@ class SelectionAttr(ParametrizedAttribute):
 
     def __str__(self) -> str:
         if self.each.data:
+            line = f" of {self.line.data}" if self.line.data else ""
             by = f" by {self.by.data}" if self.by.data != 1 else ""
-            return f"@{self.symbol} each {self.each.data}{by}"
+            return f"@{self.symbol} each {self.each.data}{line}{by}"
         if not len(self.places):
             return f"@{self.symbol} all"
         bounds = self.places.get_values()
@@ -98,14 +103,21 @@ def parse_selection(parser: AttrParser) -> SelectionAttr:
     """Read a selection; no word behind the symbol means all tasks."""
     row = parser.parse_symbol_name().data
     if parser.parse_optional_keyword("each"):
-        each = parser.parse_integer(allow_negative=False)
-        by = parser.parse_integer(allow_negative=False) if parser.parse_optional_keyword("by") else 1
-        return SelectionAttr.blocks_of(row, each, by)
+        each = _parse_positive(parser)
+        line = _parse_positive(parser) if parser.parse_optional_keyword("of") else 0
+        by = _parse_positive(parser) if parser.parse_optional_keyword("by") else 1
+        return SelectionAttr.blocks_of(row, each, by, line)
     listed = parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_range(parser))
     if listed is not None:
         return SelectionAttr.ranges_of(row, [bound for pair in listed for bound in pair])
     parser.parse_optional_keyword("all")
     return SelectionAttr.all_of(row)
+
+
+def _parse_positive(parser: AttrParser) -> int:
+    at = parser.pos
+    number = parser.parse_integer(allow_negative=False)
+    return number if number else parser.raise_error("expected a number above 0", at, parser.pos)
 
 
 def _parse_range(parser: AttrParser) -> tuple[int, int]:
@@ -114,5 +126,7 @@ def _parse_range(parser: AttrParser) -> tuple[int, int]:
     return first, end
 
 
-def _selection(row: str, each: int = 0, by: int = 1, places: Sequence[int] = ()) -> SelectionAttr:
-    return SelectionAttr(SymbolRefAttr(row), IntAttr(each), IntAttr(by), DenseArrayBase.from_list(i64, list(places)))
+def _selection(row: str, each: int = 0, line: int = 0, by: int = 1, places: Sequence[int] = ()) -> SelectionAttr:
+    return SelectionAttr(
+        SymbolRefAttr(row), IntAttr(each), IntAttr(line), IntAttr(by), DenseArrayBase.from_list(i64, list(places))
+    )

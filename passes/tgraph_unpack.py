@@ -236,9 +236,10 @@ def _selection(run: Run, places: Index, counts: Sequence[int]) -> SelectionAttr 
             bound for place, count in zip(places[0].tolist(), counts, strict=True) for bound in (place, place + count)
         ]
         return SelectionAttr.ranges_of(run.symbol, bounds)
-    if len(counts) > 1 or size % counts[0]:
+    line = int(places[0, 1] - places[0, 0]) if len(counts) > 1 else size
+    if len(set(counts)) > 1 or size != len(counts) * line or line % counts[0]:
         return None
     by = int(np.argmax(places[:, 0] != places[0, 0]))
-    selection = SelectionAttr.blocks_of(run.symbol, counts[0], by)
+    selection = SelectionAttr.blocks_of(run.symbol, counts[0], by, line if line < size else 0)
     _, wanted = selection.select(len(places), size)
-    return selection if np.array_equal(wanted[:: counts[0]], places[:, 0]) else None
+    return selection if np.array_equal(wanted[:: counts[0]], places.reshape(-1)) else None

@@ -45,7 +45,7 @@ def assert_readable(module: ModuleOp) -> None:
     before = table_op(module).properties
     run_passes(module, "tgraph-unpack")
     (graph,) = [op for op in module.ops if isinstance(op, GraphOp)]
-    assert len(graph.body.block.ops) < 1500
+    assert len(graph.body.block.ops) < 1100
     run_passes(module, "tgraph-pack")
     assert table_op(module).properties == before
 

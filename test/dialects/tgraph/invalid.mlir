@@ -141,7 +141,23 @@ tgraph.graph @blocks {
   tgraph.task @B kind "linear"
   tgraph.events @e count 2 from @A each 2 to @B
 }
-// CHECK: invalid.mlir:142:3: error: @A each 2: @A has 5 tasks, which make no blocks of 2
+// CHECK: invalid.mlir:142:3: error: @A each 2: @A has 5 tasks, which make no such blocks
+
+// -----
+
+tgraph.graph @no_blocks {
+  tgraph.tasks @A kind "linear" grid [5]
+  tgraph.events @e from @A each 0 to @A all
+}
+// CHECK: expected a number above 0
+
+// -----
+
+tgraph.graph @no_events {
+  tgraph.tasks @A kind "linear" grid [5]
+  tgraph.events @e count 0 from @A all to @A all
+}
+// CHECK: invalid.mlir:158:3: error: count is 0, but a group has at least one event
 
 // -----
 
@@ -150,14 +166,14 @@ tgraph.graph @places {
   tgraph.task @B kind "linear"
   tgraph.events @e from @A [3 to 6] to @B
 }
-// CHECK: invalid.mlir:151:3: error: @A [3 to 6]: places must ascend, and @A has those from 0 to 4
+// CHECK: invalid.mlir:167:3: error: @A [3 to 6]: places must ascend, and @A has those from 0 to 4
 
 // -----
 
 tgraph.graph @stranger {
   func.func private @f() -> ()
 }
-// CHECK: invalid.mlir:158:3: error: 'func.func' is neither tasks nor events, so it can't stand in a tgraph.graph
+// CHECK: invalid.mlir:174:3: error: 'func.func' is neither tasks nor events, so it can't stand in a tgraph.graph
 
 // -----
 
@@ -224,7 +240,7 @@ func.func @f(%x : tensor<2x4xf32>) {
 tgraph.graph @g of @f {
   tgraph.tasks @A kind "add" grid [1, 2]
 }
-// CHECK: invalid.mlir:225:3: error: needs `operator` with a number from 0 to 0: which of the function's it is
+// CHECK: invalid.mlir:241:3: error: needs `operator` with a number from 0 to 0: which of the function's it is
 
 // -----
 
@@ -235,7 +251,7 @@ func.func @f(%x : tensor<2x4xf32>) {
 tgraph.graph @g of @f {
   tgraph.tasks @A operator 0 kind "mul" grid [1, 2]
 }
-// CHECK: invalid.mlir:236:3: error: kind is mul, but operator 0 is add
+// CHECK: invalid.mlir:252:3: error: kind is mul, but operator 0 is add
 
 // -----
 
@@ -246,7 +262,7 @@ func.func @f(%x : tensor<2x4xf32>) {
 tgraph.graph @g of @f {
   tgraph.tasks @A operator 0 kind "add" grid [2, 1]
 }
-// CHECK: invalid.mlir:247:3: error: grid is [2, 1], but operator 0 has [1, 2]
+// CHECK: invalid.mlir:263:3: error: grid is [2, 1], but operator 0 has [1, 2]
 
 // -----
 
@@ -257,7 +273,7 @@ func.func @f(%x : tensor<2x4xf32>) {
 tgraph.graph @g of @f {
   tgraph.task @A operator 0 kind "add" cost 4
 }
-// CHECK: invalid.mlir:258:3: error: `name` and `cost` are for graphs that are of no function
+// CHECK: invalid.mlir:274:3: error: `name` and `cost` are for graphs that are of no function
 
 // -----
 

@@ -66,6 +66,7 @@ tgraph.graph @own attributes {note = "two devices"} {
 // CHECK-NEXT:   tgraph.tasks @nothing kind "empty" grid [2]
 // CHECK-NEXT:   tgraph.events @all from @b all to @low all, @high [0, 2 to 4]
 // CHECK-NEXT:   tgraph.events @pairs count 8 from @low each 1 by 4 to @high each 1
+// CHECK-NEXT:   tgraph.events @columns count 2 from @b each 1 of 2 to @nothing each 1
 // CHECK-NEXT:   tgraph.events @last from @high all to @nothing all
 // CHECK-NEXT: }
 tgraph.graph @ways {
@@ -75,6 +76,7 @@ tgraph.graph @ways {
   tgraph.tasks @nothing kind "empty" grid [2]
   tgraph.events @all from @b to @low all, @high [0, 2 to 4]
   tgraph.events @pairs count 8 from @low each 1 by 4 to @high each 1
+  tgraph.events @columns count 2 from @b each 1 of 2 to @nothing each 1
   tgraph.events @last from @high all to @nothing all
 }
 
