@@ -11,7 +11,7 @@ from mpkc.dialects.diagnostics import verify
 from mpkc.models.errors import ModelError
 from mpkc.models.frontend import GgufFrontend
 from mpkc.models.source import open_model
-from mpkc.opt import main
+from mpkc.opt import MpkcOpt
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_a_stream_without_a_file(model: Path) -> None:
 
 
 def test_the_tool_reads_models_by_their_ending(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main([str(model)])
+    MpkcOpt(args=[str(model)]).run()
     assert capsys.readouterr().out.count("tops.attention") == open_model(str(model)).config.layers
 
 
