@@ -156,16 +156,27 @@ class Table:
         while len(ready):
             level[ready] = depth
             depth += 1
-            activated = _released(self.trigger_lists.take(ready), triggers_left)
-            ready = _released(self.waiting.take(activated), waits_left)
+            activated = _released(self.trigger_lists, ready, triggers_left)
+            ready = _released(self.waiting, activated, waits_left)
         return level
 
 
-def _released(items: Column, left: Column) -> Column:
-    """Take each item's occurrences from what it has left; those that have nothing left, ascending."""
-    found, count = np.unique(items, return_counts=True)
+def _released(lists: Lists, rows: Integers, left: Column) -> Integers:
+    """Take one from what each item of these rows has left, for every time it occurs; those with nothing left."""
+    if len(rows) <= NARROW:
+        released: list[int] = []
+        for row in rows.tolist():
+            for item in lists[row].tolist():
+                left[item] -= 1
+                if left[item] == 0:
+                    released.append(item)
+        return column(released)
+    found, count = np.unique(lists.take(rows), return_counts=True)
     left[found] -= count.astype(np.int32)
     return found[left[found] == 0]
+
+
+NARROW = 16  # up to so many rows a loop is faster than arrays, which matters in graphs that are deep
 
 
 def _only(lists: Lists) -> Column:

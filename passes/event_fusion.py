@@ -41,7 +41,7 @@ def alike(lists: Lists, device: Column) -> tuple[Index, Index]:
 
 def mixed(items: Column, seed: int) -> npt.NDArray[np.uint64]:
     """Each integer as 64 bits that look random (the finalizer of splitmix64)."""
-    bits = items.astype(np.uint64) + np.uint64(seed + 1) * np.uint64(0x9E3779B97F4A7C15)
+    bits = items.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))

@@ -3,6 +3,7 @@
 from collections import deque
 
 import numpy as np
+import pytest
 from hypothesis import given
 from tgraph_cases import (
     SETTINGS,
@@ -21,6 +22,7 @@ from tgraph_cases import (
 
 from mpkc.dialects.tgraph_operators import OperatorInfo
 from mpkc.dialects.tgraph_table import EMPTY, Form, Table
+from mpkc.passes.event_fusion import mixed
 
 Case = tuple[Table, tuple[OperatorInfo, ...]]
 FUSE = "tgraph-fuse-successors,tgraph-fuse-predecessors"
@@ -172,6 +174,24 @@ def test_levels_are_longest_paths(case: Case) -> None:
     before = {task: [i for i, j in pairs(table) if j == task] for task in range(table.task_count)}
     for task in range(table.task_count):
         assert level[task] == max((level[i] + 1 for i in before[task]), default=0)
+
+
+def test_fusion_is_exact_where_hashes_collide(monkeypatch: pytest.MonkeyPatch) -> None:
+    def colliding(items: np.ndarray, seed: int) -> np.ndarray:
+        return np.zeros(len(items), dtype=np.uint64) if seed < 2 else mixed(items, seed)
+
+    table = pair_table({(0, 2), (1, 2), (0, 3), (1, 3), (2, 4), (3, 4)}, 5)
+    infos = (OperatorInfo("a", "add", (5,)),)
+    wanted = after(table, infos, FUSE)
+    monkeypatch.setattr("mpkc.passes.event_fusion.mixed", colliding)
+    found = after(table, infos, FUSE)
+    assert found.event_count == 2
+    assert all(np.array_equal(found.columns[name], wanted.columns[name]) for name in found.columns)
+
+
+def test_levels_of_narrow_and_of_wide_graphs() -> None:
+    wide = {(0, i) for i in range(1, 60)} | {(i, 60) for i in range(1, 60)} | {(60 + i, 61 + i) for i in range(30)}
+    assert pair_table(wide, 91).levels().tolist() == [0, *[1] * 59, *range(2, 33)]
 
 
 def test_passes_keep_empty_tasks_apart_from_operators() -> None:
