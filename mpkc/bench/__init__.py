@@ -1,0 +1,1 @@
+"""What `mpkc bench` measures: one module a benchmark."""
