@@ -3,6 +3,7 @@
 import click
 
 from mpkc import __version__
+from mpkc.cli.bench import bench
 from mpkc.cli.compile import compile_command
 from mpkc.cli.errors import told_in_one_line
 from mpkc.cli.generate import generate
@@ -29,5 +30,5 @@ def opt(args: tuple[str, ...]) -> None:
         MpkcOpt(description="mpkc modular optimizer driver", args=list(args)).run()
 
 
-for command in (compile_command, devices, generate, graph, import_command, passes, run, stats):
+for command in (bench, compile_command, devices, generate, graph, import_command, passes, run, stats):
     main.add_command(command)
