@@ -15,7 +15,7 @@ from mpkc.pipelines import Options, remaining, run_passes
 from mpkc.runtime.cuda.emit import Program, compile_program
 from mpkc.runtime.cuda.image import Request
 from mpkc.runtime.reference.decode import ReferenceDecoder
-from mpkc.runtime.reference.tops import page_table, run_function
+from mpkc.runtime.reference.tops import checked_inputs, checked_weight, page_table, run_function
 
 TargetName = Literal["reference", "host", "cuda"]
 TARGETS: tuple[TargetName, ...] = ("reference", "host", "cuda")
@@ -92,24 +92,30 @@ def decode_inputs(given: Input) -> dict[str, Array]:
 def open_run(
     target: TargetName, given: Input, weights: Weights, inputs: Mapping[str, Array], workers: int | None = None
 ) -> Run:
-    """The program of `given` on a target.
+    """The program of `given` on a target; what the target would take unseen is checked first.
 
     Raises:
-        OpError: where a pass or the target refuses the program.
+        OpError: where a pass or the target refuses the program; where an input or a weight has another shape or
+            dtype than the program says, or an index is out of range.
         BuildError: where the host's compiler is missing.
         DeviceError: where there is no GPU.
     """
+    inputs = checked_inputs(only_function(given.module), inputs)
+
+    def weight(op: WeightOp) -> Array:
+        return checked_weight(op, weights)
+
     match target:
         case "reference":
-            return ReferenceRun(given, weights, inputs)
+            return ReferenceRun(given, weight, inputs)
         case "host":
             from mpkc.runtime.host.run import HostOptions, HostRun
 
             count = workers or cores()
-            return HostRun(compile_for(given, count), weights, inputs, HostOptions(workers=count))
+            return HostRun(compile_for(given, count), weight, inputs, HostOptions(workers=count))
         case "cuda":
             from mpkc.runtime.cuda.run import CudaRun, Device
 
             device = Device.first()
             count = workers or device.workers
-            return CudaRun(compile_for(given, count), weights, inputs, device, count)
+            return CudaRun(compile_for(given, count), weight, inputs, device, count)

@@ -134,6 +134,11 @@ class AttentionOp(Operator):
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         return (weights / weights.sum(axis=-1, keepdims=True) @ gather(values)).reshape(-1)
 
+    def index_limits(self) -> dict[int, tuple[int, str]]:
+        cache_pages, _, page_size, _ = shape_of(self.keys.type, 4, "keys")
+        _, row_pages = shape_of(self.pages.type, 2, "pages")
+        return {3: (cache_pages, "pages of the cache"), 4: (row_pages * page_size, "positions in the pages of a row")}
+
     def dimensions(self) -> tuple[Dimension, ...]:
         _, kv_heads, _, _ = shape_of(self.keys.type, 4, "keys")
         rows, _ = shape_of(self.qkv.type, 2, "qkv")

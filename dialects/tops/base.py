@@ -138,6 +138,10 @@ class Operator(IRDLOperation, ABC):
     def evaluate(self, *operands: Array) -> tuple[Array, ...]:
         """The results in NumPy; buffers (memref operands) are updated in place."""
 
+    def index_limits(self) -> dict[int, tuple[int, str]]:
+        """Of each operand that holds indices, by its number: how many there are, and of what."""
+        return {}
+
     @abstractmethod
     def dimensions(self) -> tuple[Dimension, ...]:
         """The output dimensions that a grid may cut."""

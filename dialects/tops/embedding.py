@@ -42,6 +42,9 @@ class EmbeddingOp(Operator):
         index, table = operands
         return (table[index],)
 
+    def index_limits(self) -> dict[int, tuple[int, str]]:
+        return {0: (shape_of(self.table.type, 2, "table")[0], "rows of the table")}
+
     def dimensions(self) -> tuple[Dimension, ...]:
         rows, features = shape_of(self.result.type, 2, "result")
         return Dimension("rows", rows), Dimension("features", features)

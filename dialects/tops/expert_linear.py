@@ -63,6 +63,9 @@ class ExpertLinearOp(Operator):
             result[chosen] = x[chosen] @ weight[expert].T
         return (result,)
 
+    def index_limits(self) -> dict[int, tuple[int, str]]:
+        return {2: (shape_of(self.weight.type, 3, "weight")[0], "experts")}
+
     def dimensions(self) -> tuple[Dimension, ...]:
         experts, out, _ = shape_of(self.weight.type, 3, "weight")
         return Dimension("experts", experts), Dimension("features", out)

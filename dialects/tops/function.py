@@ -1,9 +1,13 @@
-"""The function that holds a program of tensor operators, and the names of its arguments."""
+"""The function that holds a program of tensor operators, the names of its arguments, and which indices they take."""
 
+from collections.abc import Mapping
+
+import numpy as np
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from mpkc.dialects.diagnostics import OpError
+from mpkc.dialects.tops.base import Array, Operator
 
 NAME = "tops.name"
 
@@ -38,3 +42,26 @@ def argument_names(func: FuncOp) -> list[str]:
                 f"arguments {found.index(name)} and {index} are both named {name!r}: tell them apart by {{{NAME}}}",
             )
     return found
+
+
+def check_indices(func: FuncOp, inputs: Mapping[str, Array]) -> None:
+    """Check that the integers in `inputs`, by `argument_names`, are indices that their readers can take.
+
+    Raises:
+        OpError: at the operator that would read beyond what there is; the input and the place in it are named.
+    """
+    for name, argument in zip(argument_names(func), func.args, strict=True):
+        if (array := inputs.get(name)) is None or array.dtype.kind != "i" or not array.size:
+            continue
+        if (least := array.min()) < 0:
+            raise OpError(func, f"input {name!r} has {least}, but integers are indices: 0 or more")
+        for use in argument.uses:
+            if not isinstance(use.operation, Operator):
+                continue
+            limit, what = use.operation.index_limits().get(use.index, (None, ""))
+            if limit is not None and (greatest := array.max()) >= limit:
+                at = [int(i) for i in np.unravel_index(array.argmax(), array.shape)]
+                raise OpError(
+                    use.operation,
+                    f"input {name!r} has {greatest} at {at}, but there are {limit} {what}: 0 to {limit - 1}",
+                )

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.tops import AttentionOp, EmbeddingOp, ExpertLinearOp, WeightOp
 from mpkc.dialects.tops.base import Array, Operator, element_of, shape_of
-from mpkc.dialects.tops.function import argument_names
+from mpkc.dialects.tops.function import argument_names, check_indices
 from mpkc.dialects.tops.weight import random_weight
 
 Weights = Callable[[WeightOp], Array]
@@ -48,11 +48,15 @@ def run_function(func: FuncOp, inputs: Mapping[str, Array], weights: Weights) ->
             no tensor operator.
     """
     block = _body(func)
-    values: dict[SSAValue, Array] = dict(zip(block.args, _arguments(func, inputs), strict=True))
+    checked = checked_inputs(func, inputs)
+    names = argument_names(func)
+    if missing := [name for name in names if name not in checked]:
+        raise OpError(func, f"no input for argument {missing[0]!r}")
+    values: dict[SSAValue, Array] = {arg: checked[name] for name, arg in zip(names, block.args, strict=True)}
 
     def value(operand: SSAValue, user: Operation) -> Array:
         if isinstance(operand.owner, WeightOp):
-            return _checked_weight(operand.owner, weights)
+            return checked_weight(operand.owner, weights)
         if operand not in values:
             raise OpError(user, "uses a value before the operation that defines it")
         return values[operand]
@@ -91,33 +95,38 @@ def _evaluate(op: Operator, operands: Sequence[Array]) -> list[Array]:
     return [rounded(array, result.type) for array, result in zip(results, op.results, strict=True)]
 
 
-def _checked_weight(op: WeightOp, weights: Weights) -> Array:
+def checked_weight(op: WeightOp, weights: Weights) -> Array:
+    """The array of a weight, rounded to its type; raises OpError where it is not float32 of the weight's shape."""
     array = weights(op)
     shape = op.result.type.get_shape()
     if array.shape != shape or array.dtype != np.float32:
-        raise OpError(op, f"weight {op.key} is {array.dtype} {array.shape}, but must be float32 {shape}")
+        raise OpError(op, f"weight {op.key!r} is {array.dtype} {array.shape}, but must be float32 {shape}")
     return rounded(array, op.result.type)
 
 
-def _arguments(func: FuncOp, inputs: Mapping[str, Array]) -> list[Array]:
+def checked_inputs(func: FuncOp, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The inputs by argument, each rounded to its type; some may be missing.
+
+    Raises:
+        OpError: where one is of no argument, of another shape or dtype, a buffer that can't be written to, or has
+            an index that its readers can't take.
+    """
     names = argument_names(func)
     if unknown := [name for name in inputs if name not in names]:
         raise OpError(func, f"has no argument {unknown[0]!r}; its arguments are: {', '.join(names)}")
-    if missing := [name for name in names if name not in inputs]:
-        raise OpError(func, f"no input for argument {missing[0]!r}")
-    types = func.function_type.inputs.data
-    for name, type in zip(names, types, strict=True):
+    types = dict(zip(names, func.function_type.inputs.data, strict=True))
+    for name, type in types.items():
         if not isinstance(type, TensorType | MemRefType):
             raise OpError(func, f"argument {name!r} is {type}, but must be a tensor or a buffer (memref)")
-    return [_argument(func, name, type, inputs[name]) for name, type in zip(names, types, strict=True)]
+    checked = {name: _checked_input(func, name, types[name], array) for name, array in inputs.items()}
+    check_indices(func, checked)
+    return checked
 
 
-def _argument(func: FuncOp, name: str, type: Attribute, array: Array) -> Array:
+def _checked_input(func: FuncOp, name: str, type: Attribute, array: Array) -> Array:
     shape, dtype = numpy_type(type)
     if array.shape != shape or array.dtype != dtype:
         raise OpError(func, f"input {name!r} is {array.dtype} {array.shape}, but must be {dtype} {shape}")
-    if dtype == np.int32 and (array < 0).any():
-        raise OpError(func, f"input {name!r} has negative numbers, but i32 tensors hold indices")
     if is_buffer(type) and not array.flags.writeable:
         raise OpError(func, f"input {name!r} can't be written to, but is a buffer that the program updates")
     return array if is_buffer(type) else rounded(array, type)
@@ -142,7 +151,7 @@ def seeded_inputs(func: FuncOp, seed: int) -> dict[str, Array]:
     pages of its own (the identity where there is one row); all others, positions too, are 0.
     """
     return {
-        name: _seeded(argument, _generator(seed, name))
+        name: _seeded(argument, generator(seed, name))
         for name, argument in zip(argument_names(func), func.args, strict=True)
     }
 
@@ -173,9 +182,10 @@ def page_table(rows: int, row_pages: int, cache_pages: int) -> Array:
 
 def seeded_weights(seed: int) -> Weights:
     """Random weights; a key always gives the same tensor, whatever is asked for before."""
-    return lambda op: random_weight(op, _generator(seed, op.key))
+    return lambda op: random_weight(op, generator(seed, op.key))
 
 
-def _generator(seed: int, name: str) -> np.random.Generator:
+def generator(seed: int, name: str) -> np.random.Generator:
+    """Random numbers that depend on the seed and the name alone."""
     digest = hashlib.sha256(f"{seed} {name}".encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:16], "little"))
