@@ -12,7 +12,7 @@ from mpkc.models.builtin import NAMES
 from mpkc.models.decode import decode_step
 from mpkc.models.model import Model
 from mpkc.models.source import open_model
-from mpkc.parsing import decoded, new_context, parse_module
+from mpkc.parsing import STDIN, decoded, new_context, parse_module
 
 PAGE_SIZE = 64  # positions in a page of the cache
 
@@ -27,8 +27,11 @@ class Input:
 
 
 def is_model(spec: str) -> bool:
-    """Whether INPUT names a model rather than MLIR."""
-    return spec in NAMES or Path(spec).is_dir() or Path(spec).suffix in (".gguf", ".json")
+    """Whether INPUT names a model rather than MLIR; what is no file at all may be meant as one."""
+    path = Path(spec)
+    if spec in NAMES or path.is_dir() or path.suffix in (".gguf", ".json"):
+        return True
+    return spec != "-" and path.suffix != ".mlir" and not path.exists()
 
 
 def read_input(spec: str, rows: int = 1, context: int | None = None, page_size: int = PAGE_SIZE) -> Input:
@@ -39,7 +42,7 @@ def read_input(spec: str, rows: int = 1, context: int | None = None, page_size: 
     """
     if is_model(spec):
         return decoding_input(open_model(spec), rows, context, page_size)
-    data, name = (sys.stdin.buffer.read(), "<stdin>") if spec == "-" else (Path(spec).read_bytes(), spec)
+    data, name = (sys.stdin.buffer.read(), STDIN) if spec == "-" else (Path(spec).read_bytes(), spec)
     ctx = new_context()
     module = parse_module(decoded(data, name), name, ctx)
     verify(module)

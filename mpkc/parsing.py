@@ -7,8 +7,13 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr,
 from xdsl.ir import Operation
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.universe import Universe
-from xdsl.utils.exceptions import ParseError
+from xdsl.utils.exceptions import DiagnosticException, ParseError
 from xdsl.utils.lexer import Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from mpkc.dialects.diagnostics import OpError
+
+STDIN = "<stdin>"
 
 
 class LocatedParser(Parser):
@@ -33,9 +38,7 @@ class LocatedParser(Parser):
         start = self.pos
         op = super().parse_operation()
         if isinstance(op.location, UnknownLoc):
-            line = bisect.bisect_right(self._starts, start)
-            column = start - self._starts[line - 1] + 1
-            op.location = FileLineColLoc(self._file, IntAttr(line + self._line_offset), IntAttr(column))
+            op.location = self._location(start)
         return op
 
     def parse_optional_unresolved_operand(self) -> UnresolvedOperand | None:
@@ -45,14 +48,43 @@ class LocatedParser(Parser):
         return operand
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        """The module; where the text has none of its own, the one around its operations stands at its start.
+
+        Raises:
+            ParseError: whatever is wrong with the text.
+            OpError: where the parser of an operation refuses it.
+        """
         try:
-            return super().parse_module(allow_implicit_module)
+            module = super().parse_module(allow_implicit_module)
         except ParseError as err:
-            undefined = next((name for name in self.forward_ssa_references), None)
-            if undefined is None or "used but not defined" not in err.msg:
+            raise self._explained(err) from err
+        except DiagnosticException as err:
+            if isinstance(err, OpError):
                 raise
+            raise ParseError(self._current_token.span, str(err)) from err
+        except Exception as err:  # xDSL's parsers of attributes meet odd text with errors of any kind
+            raise ParseError(self._current_token.span, f"can't be parsed: {type(err).__name__}: {err}") from err
+        if isinstance(module.location, UnknownLoc):
+            module.location = self._location(0)
+        return module
+
+    def _explained(self, err: ParseError) -> ParseError:
+        """The same error at the right place and in words that help."""
+        undefined = next((name for name in self.forward_ssa_references), None)
+        if undefined is not None and "used but not defined" in err.msg:
             name = f"%{undefined}"
-            raise ParseError(self._first_uses.get(name, err.span), f"{name} is used but never defined") from err
+            return ParseError(self._first_uses.get(name, err.span), f"{name} is used but never defined")
+        if err.msg == "Could not parse entire input!":
+            found = self._current_token
+            what = "the end of the file" if found.kind == MLIRTokenKind.EOF else repr(found.text)
+            return ParseError(found.span, f"expected an operation, found {what}")
+        return err
+
+    def _location(self, at: int) -> FileLineColLoc:
+        """The place of a character of the text."""
+        line = bisect.bisect_right(self._starts, at)
+        column = at - self._starts[line - 1] + 1
+        return FileLineColLoc(self._file, IntAttr(line + self._line_offset), IntAttr(column))
 
 
 def error_text(err: ParseError) -> str:

@@ -5,7 +5,7 @@ import click
 from mpkc import __version__
 from mpkc.cli.bench import bench
 from mpkc.cli.compile import compile_command
-from mpkc.cli.errors import told_in_one_line
+from mpkc.cli.errors import Tool
 from mpkc.cli.generate import generate
 from mpkc.cli.graph import graph
 from mpkc.cli.import_ import import_command
@@ -14,21 +14,26 @@ from mpkc.cli.run import run
 from mpkc.cli.stats import stats
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Tool, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mpkc")
 def main() -> None:
-    """Compile tensor programs to one mega-kernel, and multi-engine kernels to barrier-free code."""
+    """Compile tensor programs to one mega-kernel, and multi-engine kernels to barrier-free code.
+
+    \b
+        mpkc generate smollm2-135m --prompt "The capital of France is"
+        mpkc compile examples/mlp.mlir --target cuda
+        mpkc COMMAND --help
+    """
 
 
-@main.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def opt(args: tuple[str, ...]) -> None:
-    """Run passes on MLIR; takes the arguments of `mpkc-opt` and xdsl-opt."""
-    from mpkc.opt import MpkcOpt
+    """Run passes on MLIR, as xdsl-opt does."""
+    from mpkc.opt import run_opt
 
-    with told_in_one_line():
-        MpkcOpt(description="mpkc modular optimizer driver", args=list(args)).run()
+    run_opt(list(args), "mpkc opt")
 
 
-for command in (bench, compile_command, devices, generate, graph, import_command, passes, run, stats):
+for command in (generate, run, compile_command, import_command, opt, graph, stats, bench, passes, devices):
     main.add_command(command)

@@ -1,16 +1,20 @@
 """Options and output that several commands share."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+from rich.table import Table
 
+from mpkc.cli.errors import UserError
 from mpkc.runtime.cache import atomic_path
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,13 +40,62 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value))
 
 
-def write_output(text: str, path: str | None) -> None:
+def table(*headings: str, right: tuple[str, ...] = (), wrap: tuple[str, ...] = ()) -> Table:
+    """An empty table without lines.
+
+    Args:
+        right: headings of the columns that are flush right.
+        wrap: headings of the columns that may be wrapped where a line is too long; all others stay whole.
+    """
+    made = Table(box=None, pad_edge=False)
+    for heading in headings:
+        justify: Literal["left", "right"] = "right" if heading in right else "left"
+        wraps = heading in wrap
+        made.add_column(heading, justify=justify, no_wrap=not wraps, overflow="fold" if wraps else "ignore")
+    return made
+
+
+def print_table(*tables: Table) -> None:
+    """Tables on standard output, an empty line between two; no narrower than the columns that are not wrapped."""
+    console = Console()
+    for number, each in enumerate(tables):
+        needed = Measurement.get(console, console.options, each).minimum
+        console.print(*[""] * (number > 0), each, width=max(console.width, needed), crop=False)
+
+
+def output_file(path: str) -> str:
+    """The type of options that name a file to write: told before the work that would be lost.
+
+    Raises:
+        UserError: where no file can be written there.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise UserError(f"error: {path}: is a directory: name a file")
+    if not target.parent.is_dir():
+        raise UserError(f"error: {path}: there is no directory {target.parent}")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise UserError(f"error: {path}: permission denied")
+    return path
+
+
+@contextmanager
+def output_path(path: Path) -> Generator[Path]:
+    """A name to write to that becomes `path` when the block ends without an error; devices are written as they are."""
+    if path.exists() and not path.is_file():
+        yield path
+    else:
+        with atomic_path(path) as part:
+            yield part
+
+
+def write_output(data: str | bytes, path: str | None) -> None:
     """Write to a file, whole or not at all; to standard output where `path` is None."""
     if path is None:
-        click.echo(text, nl=False)
-    else:
-        with atomic_path(Path(path)) as part:
-            part.write_text(text)
+        click.echo(data, nl=False)
+        return
+    with output_path(Path(path)) as part:
+        part.write_bytes(data.encode() if isinstance(data, str) else data)
 
 
 @contextmanager

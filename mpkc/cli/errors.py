@@ -1,30 +1,89 @@
-"""Errors for people: one message with the place, the line and a caret; exit code 2; never a traceback."""
+"""Errors for people: one message with the place, the line and a caret; an exit code; never a traceback."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+import os
+import sys
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import click
+from click.exceptions import NoArgsIsHelpError
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 
 from mpkc.dialects.diagnostics import OpError, place
 from mpkc.parsing import error_text
 from mpkc.runtime.errors import LaunchFailure, TargetError
 
-
-class UserError(click.ClickException):
-    """Bad input or usage, or a program that the rules refuse."""
-
-    exit_code = 2
-
-    def show(self, file: object = None) -> None:
-        click.echo(self.message, err=True)
+NO, BAD_INPUT, INTERRUPTED, NO_READER = 1, 2, 130, 141  # the last two as shells report the signals
 
 
-class NoAnswer(UserError):
-    """Well-formed, but the answer is no: a deadlock, a failed check."""
+class UserError(Exception):
+    """Bad input or usage, or a program that the rules refuse; its text is told as it is."""
 
-    exit_code = 1
+
+TOLD = (
+    UserError,
+    click.ClickException,
+    DiagnosticException,
+    ParseError,
+    ArgSpecParseError,
+    TargetError,
+    LaunchFailure,
+    ValueError,
+    OSError,
+    MemoryError,
+    RecursionError,
+)
+
+
+@contextmanager
+def told_in_one_line() -> Generator[None]:
+    """End the process by one message on stderr where its body raises what a user can cause.
+
+    Raises:
+        SystemExit: 2; 1 where a launch failed; 130 and 141, without a message, where the user interrupts or
+            nobody reads the output any more.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        with suppress(OSError):  # what is still in the buffer goes nowhere when Python ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(NO_READER)
+    except TOLD as err:
+        click.echo(told(err), err=True)
+        sys.exit(NO if isinstance(err, LaunchFailure) else BAD_INPUT)
+
+
+def told(err: BaseException) -> str:
+    """What to tell the user about an error."""
+    match err:
+        case OpError():
+            return with_source_line(err)
+        case ParseError():
+            return error_text(err)
+        case ArgSpecParseError():
+            return spec_error_text(err)
+        case UserError() | NoArgsIsHelpError():
+            return str(err)
+        case click.UsageError():
+            hint = f"\n{err.ctx.command_path} --help shows how" if err.ctx else ""
+            return f"error: {err.format_message()}{hint}"
+        case click.ClickException():
+            return f"error: {err.format_message()}"
+        case OSError(strerror=str() as reason) if err.filename is not None:
+            return f"error: {err.filename}: {reason[:1].lower()}{reason[1:]}"
+        case MemoryError():
+            return f"error: not enough memory: {err or 'the program is too large for this machine'}"
+        case RecursionError():
+            return "error: the program is nested too deeply"
+        case _:
+            return f"error: {err}"
 
 
 def with_source_line(err: OpError) -> str:
@@ -40,16 +99,44 @@ def with_source_line(err: OpError) -> str:
     return f"{err}\n{text}\n{' ' * (column - 1)}^"
 
 
-@contextmanager
-def told_in_one_line() -> Generator[None]:
-    """Turn what a user can get wrong into one message on stderr and exit code 2, or 1 where a launch failed."""
-    try:
-        yield
-    except OpError as err:
-        raise UserError(with_source_line(err)) from err
-    except ParseError as err:
-        raise UserError(error_text(err)) from err
-    except (DiagnosticException, ArgSpecParseError, TargetError, ValueError, OSError) as err:
-        raise UserError(f"error: {err}") from err
-    except LaunchFailure as err:
-        raise NoAnswer(f"error: {err}") from err
+def spec_error_text(err: ArgSpecParseError) -> str:
+    """The error in a list of passes: `pass-pipeline:line:col: error: message`, the list, and a caret."""
+    _, where, *context, message = str(err).rstrip().splitlines()
+    return "\n".join([f"{where}: error: {message.strip()}", *context])
+
+
+def no_such(what: str, name: str, known: Iterable[str], hidden: Iterable[str] = (), where: str = "") -> UserError:
+    """The error for a name that there is not. It lists those that there are, those that look alike first.
+
+    Args:
+        known: the names that are listed.
+        hidden: further names, listed only where they look alike; `where` says how to see them all.
+    """
+    known, hidden = list(known), [other for other in hidden if other not in set(known)]
+    close = get_close_matches(name, [*known, *hidden], n=3)
+    listed = [*close, *(other for other in known if other not in close)]
+    guess = f": did you mean {close[0]}?" if close else ";"
+    more = f", and {len(hidden)} more: {where}" if hidden else ""
+    return UserError(f"error: no {what} is named {name!r}{guess} there are: {', '.join(listed) or 'none'}{more}")
+
+
+class Tool(click.Group):
+    """A group whose commands are listed in the order in which they were added, and end as `told_in_one_line` says."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            raise no_such("command", args[0], self.commands)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with told_in_one_line():  # here, since click.Group.main has answers of its own to interrupts and closed pipes
+            return super().invoke(ctx)
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        with told_in_one_line():
+            sys.exit(super().main(*args, **kwargs | {"standalone_mode": False}))
