@@ -1,16 +1,15 @@
 """The reference interpreter against transformers, on the same weights: `make peers` installs it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mpkc.dialects.tops.function import only_function
-from mpkc.models.config import ModelConfig
 from mpkc.models.decode import decode_step
+from mpkc.models.hf import llama
 from mpkc.models.model import Model
 from mpkc.models.source import open_model
 from mpkc.models.weights import program_weights
@@ -28,40 +27,6 @@ def transformers() -> Any:
 @pytest.fixture(scope="module")
 def torch(transformers: Any) -> Any:
     return pytest.importorskip("torch", reason="torch is not installed: make peers")
-
-
-def in_halves(config: ModelConfig, name: str, weight: np.ndarray) -> np.ndarray:
-    """A weight as transformers rotates it: (i, i + head_dim / 2), where a GGUF file of a Llama has (2i, 2i + 1)."""
-    if config.rope_style == "halves" or name.rpartition(".")[2] not in ("q", "k"):
-        return weight
-    rows = weight.reshape(-1, config.head_dim // 2, 2, weight.shape[-1])
-    return rows.swapaxes(1, 2).reshape(weight.shape)
-
-
-def llama_of(transformers: Any, torch: Any, config: ModelConfig, tensors: Iterable[tuple[str, np.ndarray]]) -> Any:
-    """A LlamaForCausalLM with these weights, by transformers' names."""
-    theirs = transformers.LlamaConfig(
-        num_hidden_layers=config.layers,
-        hidden_size=config.hidden,
-        num_attention_heads=config.heads,
-        num_key_value_heads=config.kv_heads,
-        head_dim=config.head_dim,
-        intermediate_size=config.intermediate,
-        vocab_size=config.vocabulary,
-        max_position_embeddings=config.context,
-        rms_norm_eps=config.rms_epsilon,
-        rope_parameters={"rope_type": "default", "rope_theta": config.rope_base},
-        rope_theta=config.rope_base,
-        tie_word_embeddings=config.tied_embedding,
-        attn_implementation="eager",
-    )
-    model = transformers.LlamaForCausalLM(theirs).eval()
-    state = {name: torch.from_numpy(np.array(tensor)) for name, tensor in tensors}
-    missing, unexpected = model.load_state_dict(state, strict=False)
-    assert not unexpected
-    assert set(missing) <= {"lm_head.weight"}
-    model.tie_weights()
-    return model
 
 
 def greedy(torch: Any, model: Any, prompt: list[int], count: int) -> tuple[list[int], np.ndarray]:
@@ -97,26 +62,23 @@ def test_checkpoints(
 
 @pytest.mark.parametrize("encoding", ["F32", "Q8_0"])
 def test_gguf_files_with_rotated_pairs(
-    transformers: Any, torch: Any, tiny_models: ModuleType, tiny_gguf: Callable[..., Path], encoding: str
+    transformers: Any, torch: Any, tiny_gguf: Callable[..., Path], encoding: str
 ) -> None:
     model = open_model(str(tiny_gguf(encoding=encoding)))
     assert model.config.rope_style == "pairs"
-    weights = {name: in_halves(model.config, name, model.tensor(name)) for name in model.shapes}
-    theirs = llama_of(transformers, torch, model.config, tiny_models.hf_tensors(weights))
+    theirs = llama(model.config, model.tensor, attention="eager")
     assert_same(model, greedy(torch, theirs, PROMPT, 8), PROMPT)
 
 
 def test_smollm2(
     transformers: Any,
     torch: Any,
-    tiny_models: ModuleType,
     smollm2: Model,
     smollm2_weights: dict[str, np.ndarray],
     smollm2_golden: dict[str, dict[str, Any]],
 ) -> None:
     """The real model, dequantized; its golden tokens too."""
-    weights = {name: in_halves(smollm2.config, name, weight) for name, weight in smollm2_weights.items()}
-    theirs = llama_of(transformers, torch, smollm2.config, tiny_models.hf_tensors(weights))
+    theirs = llama(smollm2.config, smollm2_weights.__getitem__, attention="eager")
     golden = smollm2_golden["The capital of France is"]
     found = greedy(torch, theirs, golden["prompt_ids"], len(golden["new_ids"]))
     assert found[0] == golden["new_ids"]
