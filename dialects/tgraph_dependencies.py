@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from mpkc.dialects.lists import Index
 from mpkc.dialects.tgraph_operators import signature
 from mpkc.dialects.tops.base import Access, Operator
-from mpkc.dialects.tops.overlap import overlaps
+from mpkc.dialects.tops.overlap import stepped_overlaps
 
 Pairs = tuple[Index, Index]
 
@@ -57,7 +57,9 @@ class Regions:
         """The tasks of the one and of the other, both accesses of `accesses`, that touch a common element."""
         key = id(before), id(after)
         if key not in self._overlaps:
-            self._overlaps[key] = overlaps((before.lo, before.hi), (after.lo, after.hi))
+            self._overlaps[key] = stepped_overlaps(
+                (before.lo, before.hi), before.step, (after.lo, after.hi), after.step
+            )
         return self._overlaps[key]
 
 

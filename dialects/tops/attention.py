@@ -12,6 +12,7 @@ from mpkc.dialects.tops.base import (
     Array,
     Dimension,
     Mode,
+    Moved,
     Operator,
     Tasks,
     element_of,
@@ -139,6 +140,10 @@ class AttentionOp(Operator):
         _, row_pages = shape_of(self.pages.type, 2, "pages")
         return {3: (cache_pages, "pages of the cache"), 4: (row_pages * page_size, "positions in the pages of a row")}
 
+    @property
+    def data_dependent(self) -> bool:
+        return True
+
     def dimensions(self) -> tuple[Dimension, ...]:
         _, kv_heads, _, _ = shape_of(self.keys.type, 4, "keys")
         rows, _ = shape_of(self.qkv.type, 2, "qkv")
@@ -148,13 +153,15 @@ class AttentionOp(Operator):
         pages, _, page_size, dim = shape_of(self.keys.type, 4, "keys")
         _, row_pages = shape_of(self.pages.type, 2, "pages")
         rows, (lo, hi) = tasks.along(0), tasks.along(1)
+        context = (rows[1] - rows[0]) * (hi - lo) * row_pages * page_size * dim  # of the pool, the pages of its rows
+        moved = Moved(context, int(context.sum()))
         width, out = (self.group + 2) * dim, self.group * dim
         cache = tasks.box(pages, (lo, hi), page_size, dim)
         norms = [Access(5 + i, Mode.READ, *tasks.box(dim)) for i in range(len(self.norms))]
         return [
             Access(0, Mode.READ, *tasks.box(rows, (lo * width, hi * width))),
-            Access(1, Mode.UPDATE, *cache),
-            Access(2, Mode.UPDATE, *cache),
+            Access(1, Mode.UPDATE, *cache, moved=moved),
+            Access(2, Mode.UPDATE, *cache, moved=moved),
             Access(3, Mode.READ, *tasks.box(rows, row_pages)),
             Access(4, Mode.READ, *tasks.box(rows)),
             *norms,

@@ -27,6 +27,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from mpkc.dialects.tops.pool import PLACE, verify_place
+
 Array: TypeAlias = npt.NDArray[Any]
 Index: TypeAlias = npt.NDArray[np.int64]
 Grid: TypeAlias = tuple[int, ...]
@@ -51,19 +53,45 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True)
+class Moved:
+    """How many elements of a region tasks move where data chooses which.
+
+    Attributes:
+        each: int64 [tasks], the most that a task moves.
+        total: the most that all tasks together move; where data gives work to one task, it takes it from others.
+    """
+
+    each: Index
+    total: int
+
+
+@dataclass(frozen=True)
 class Access:
     """The region of one operand or result that each task of a grid touches (MPK, "The MPK compiler decomposes").
+
+    A region that is no box is several accesses of one value, or a box with steps. Where data decides, it is all that
+    a task may touch, and `moved` says how much of it the task does touch.
 
     Attributes:
         value: which one: operands first, then results.
         mode: read, write or update.
         lo, hi: int64 arrays [tasks, rank]; task t touches the box lo[t] <= index < hi[t].
+        step: of each dimension: the task touches lo, lo + step, lo + 2 step, ... below hi. () is 1 everywhere.
+        moved: where data chooses a part of the region, such as the rows of a table: how much of it.
     """
 
     value: int
     mode: Mode
     lo: Index
     hi: Index
+    step: tuple[int, ...] = ()
+    moved: Moved | None = None
+
+    @property
+    def elements(self) -> Index:
+        """How many elements each task's region has: int64 [tasks]."""
+        step = self.step or (1,) * self.lo.shape[1]
+        return np.prod(-((self.lo - self.hi) // step), axis=1)
 
 
 @dataclass(frozen=True)
@@ -150,6 +178,11 @@ class Operator(IRDLOperation, ABC):
     def accesses(self, tasks: Tasks) -> list[Access]:
         """What each task reads and writes of every operand and result."""
 
+    @property
+    def data_dependent(self) -> bool:
+        """Whether data decides how long a task takes, so that nobody can say it ahead of time."""
+        return False
+
     def flops(self) -> int:
         """Multiplications and additions of the whole operator; 0 where moving bytes is all there is."""
         return 0
@@ -178,6 +211,8 @@ class Operator(IRDLOperation, ABC):
             raise VerifyException(f"result is {names(found)}, but its operands give {names(inferred)}")
         if "grid" in self.attributes:
             self._verify_grid()
+        if PLACE in self.attributes:
+            verify_place(self, [bytes_of(type) for type in found])
 
     def _verify_grid(self) -> None:
         grid, dimensions = self.grid, self.dimensions()
@@ -246,6 +281,12 @@ def bytes_of_element(type: Attribute) -> int:
     element = element_of(type)
     assert isinstance(element, IntegerType | Float32Type | Float16Type | BFloat16Type)
     return element.compile_time_size
+
+
+def bytes_of(type: Attribute) -> int:
+    """Bytes of a whole tensor or buffer."""
+    elements = cast("TensorType[Attribute] | MemRefType[Attribute]", type).element_count()
+    return elements * bytes_of_element(type)
 
 
 def expect(condition: bool, message: str) -> None:

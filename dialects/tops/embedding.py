@@ -11,6 +11,7 @@ from mpkc.dialects.tops.base import (
     Array,
     Dimension,
     Mode,
+    Moved,
     Operator,
     Tasks,
     element_of,
@@ -52,8 +53,10 @@ class EmbeddingOp(Operator):
     def accesses(self, tasks: Tasks) -> list[Access]:
         entries, _ = shape_of(self.table.type, 2, "table")
         rows, features = tasks.along(0), tasks.along(1)
+        result = Access(2, Mode.WRITE, *tasks.box(rows, features))
+        gathered = Moved(result.elements, int(result.elements.sum()))  # one row of the table for each of the result
         return [
             Access(0, Mode.READ, *tasks.box(rows)),
-            Access(1, Mode.READ, *tasks.box(entries, features)),
-            Access(2, Mode.WRITE, *tasks.box(rows, features)),
+            Access(1, Mode.READ, *tasks.box(entries, features), moved=gathered),
+            result,
         ]

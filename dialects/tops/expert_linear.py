@@ -12,6 +12,7 @@ from mpkc.dialects.tops.base import (
     Array,
     Dimension,
     Mode,
+    Moved,
     Operator,
     Tasks,
     element_of,
@@ -66,6 +67,10 @@ class ExpertLinearOp(Operator):
     def index_limits(self) -> dict[int, tuple[int, str]]:
         return {2: (shape_of(self.weight.type, 3, "weight")[0], "experts")}
 
+    @property
+    def data_dependent(self) -> bool:
+        return True
+
     def dimensions(self) -> tuple[Dimension, ...]:
         experts, out, _ = shape_of(self.weight.type, 3, "weight")
         return Dimension("experts", experts), Dimension("features", out)
@@ -75,11 +80,27 @@ class ExpertLinearOp(Operator):
         slots, _ = shape_of(self.result.type, 2, "result")
         experts, out = tasks.along(0), tasks.along(1)
         return [
-            Access(0, Mode.READ, *tasks.box(x_rows, inner)),
-            Access(1, Mode.READ, *tasks.box(experts, out, inner)),
+            Access(0, Mode.READ, *tasks.box(x_rows, inner), moved=self._moved_rows(tasks)),
+            Access(1, Mode.READ, *tasks.box(experts, out, inner), moved=self._moved_weights(tasks)),
             Access(2, Mode.READ, *tasks.box(*shape_of(self.experts.type, 2, "experts"))),
             Access(3, Mode.WRITE, *tasks.box(slots, out)),
         ]
+
+    def _moved_rows(self, tasks: Tasks) -> Moved:
+        """Of x, the rows of the slots that chose an expert of the task: at most all, in each block of features."""
+        x_rows, inner = shape_of(self.x.type, 2, "x")
+        slots, _ = shape_of(self.result.type, 2, "result")
+        groups, blocks = tasks.grid
+        rows = slots if x_rows == slots else min(slots, groups * x_rows)
+        return Moved(np.full(tasks.count, x_rows * inner), blocks * rows * inner)
+
+    def _moved_weights(self, tasks: Tasks) -> Moved:
+        """The weights of the experts that are chosen: at most one expert for each slot."""
+        experts, out, inner = shape_of(self.weight.type, 3, "weight")
+        slots, _ = shape_of(self.result.type, 2, "result")
+        (first, past), (lo, hi) = tasks.along(0), tasks.along(1)
+        each = np.minimum(past - first, slots) * (hi - lo) * inner
+        return Moved(each, min(experts, slots) * out * inner)
 
     def flops(self) -> int:
         slots, out = shape_of(self.result.type, 2, "result")

@@ -1,8 +1,10 @@
-"""Which boxes of two lists overlap: a join whose work grows with its answer, not with the product of the lists."""
+"""Which regions of two lists overlap: a join whose work grows with its answer, not with the product of the lists."""
 
+from math import gcd, lcm
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from mpkc.dialects.lists import Index, distinct, ranges
 
@@ -31,6 +33,33 @@ def overlaps(a: Boxes, b: Boxes) -> tuple[Index, Index]:
     x, y = _members_of_both(a_group, i, b_group, j)
     order = np.lexsort((y, x))
     return a_kept[x[order]], b_kept[y[order]]
+
+
+def stepped_overlaps(a: Boxes, a_step: tuple[int, ...], b: Boxes, b_step: tuple[int, ...]) -> tuple[Index, Index]:
+    """`overlaps` of boxes of which only every step-th index of each dimension counts; () is 1 everywhere."""
+    i, j = overlaps(a, b)
+    if not a_step and not b_step:
+        return i, j
+    ones = (1,) * a[0].shape[1]
+    common = np.ones(len(i), dtype=bool)
+    for axis, (p, q) in enumerate(zip(a_step or ones, b_step or ones, strict=True)):
+        ends = (a[0][i, axis], a[1][i, axis], b[0][j, axis], b[1][j, axis])
+        common &= _meet(p, q, *ends)
+    return i[common], j[common]
+
+
+def _meet(p: int, q: int, a_lo: Index, a_hi: Index, b_lo: Index, b_hi: Index) -> npt.NDArray[np.bool_]:
+    """Whether a_lo, a_lo + p, ... below a_hi and b_lo, b_lo + q, ... below b_hi have a number in common.
+
+    The numbers of both progressions without ends are lcm(p, q) apart, or none where gcd(p, q) does not divide the
+    distance of their starts (Chinese remainder theorem).
+    """
+    divisor, period = gcd(p, q), lcm(p, q)
+    distance = b_lo - a_lo
+    steps = distance // divisor * pow(p // divisor, -1, q // divisor) % (q // divisor)
+    common = a_lo + p * steps
+    first = common + -((common - np.maximum(a_lo, b_lo)) // period) * period
+    return (distance % divisor == 0) & (first < np.minimum(a_hi, b_hi))
 
 
 def _with_elements(boxes: Boxes) -> tuple[Index, Index, Index]:
