@@ -1,16 +1,18 @@
 """Decoding on the CPU: the host target beside other programs, and beside what the memory allows."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from statistics import median
 
 import numpy as np
+from xdsl.dialects.func import FuncOp
 
 from mpkc.bench.peers import LlamaCpp, Peer, PeerMissing, TorchLoop, Transformers
 from mpkc.dialects.tops.base import Array
+from mpkc.dialects.tops.embedding import EmbeddingOp
 from mpkc.dialects.tops.function import only_function
 from mpkc.dialects.tops.weight import WeightOp
 from mpkc.generate import Token, decode_rate, new_tokens, request_for
@@ -20,9 +22,10 @@ from mpkc.models.weights import program_weights
 from mpkc.runtime.cuda.image import Request
 from mpkc.targets import cores, decode_inputs, open_run
 
-PIECE = 16 << 20  # bytes of one call of NumPy: long beside the call itself
-READS = 5
-HOW = "the fastest of {reads} times that {threads} threads take the largest word of all weights with NumPy"
+READ = 128 << 20  # bytes, many times what caches hold
+PIECE = 4 << 20  # bytes of one call of NumPy: long beside the call itself
+READS = 3  # a round
+HOW = "the fastest of {reads} times that {threads} threads look for the largest word in {size} MB with NumPy"
 
 Told = Callable[[str], None]
 
@@ -48,7 +51,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Floor:
-    """What reading every weight once a token allows: no program that keeps these weights in memory is faster.
+    """What reading every weight once a token takes: no program that keeps float32 weights in memory is faster.
 
     Attributes:
         bytes_per_token: of the float32 weights that a token needs.
@@ -87,13 +90,23 @@ class HostTarget:
         place = program_weights(
             model, func, lambda done, total, name: told(f"mpkc: weights, {done >> 20} of {total >> 20} MB")
         )
-        self.weights = {op.key: place(op) for op in func.walk() if isinstance(op, WeightOp)}
+        self.bytes_per_token = read_bytes(func, place)
         self.note = f"one launch, {threads} workers"
         self.run = open_run("host", given, place, decode_inputs(given), threads)
 
     def decode(self, prompt: Sequence[int], count: int) -> list[Token]:
         request = Request(tuple(prompt), count)
         return list(new_tokens(self.run.decode(request), request))
+
+
+def read_bytes(func: FuncOp, place: Callable[[WeightOp], Array]) -> int:
+    """Bytes of the weights that a step reads whole: all, but for a table of which it takes rows alone."""
+    arrays = {
+        op.key: place(op)
+        for op in func.walk()
+        if isinstance(op, WeightOp) and not all(isinstance(use.operation, EmbeddingOp) for use in op.result.uses)
+    }
+    return sum(array.nbytes for array in arrays.values())
 
 
 @dataclass
@@ -167,12 +180,14 @@ def bench_host(
         told(f"{contender.name}: warming up")
         assert contender.peer is not None
         contender.peer.decode(prompt, 2)
+    memory = Memory(threads)
     for round in range(repeat):
+        told(f"memory: run {round + 1} of {repeat}")
+        memory.measure()
         for contender in present:
             told(f"{contender.name}: run {round + 1} of {repeat}")
             contender.decode(prompt, count)
-    told("memory: reading all weights")
-    floor = memory_floor(host.weights, model.config.tied_embedding, threads)
+    floor = memory.floor(host.bytes_per_token)
     expected, rate = ours.texts[0], median(ours.rates)
     rows = [contender.row(expected, rate) for contender in contenders]
     failures = [
@@ -191,21 +206,21 @@ def peers(model: Model, tensor: Callable[[str], Array], context: int, threads: i
     }
 
 
-def memory_floor(weights: Mapping[str, Array], tied: bool, threads: int) -> Floor:
-    """The rate at which `threads` threads read the weights; an embedding that is no head is read by one row."""
-    arrays = [array for name, array in weights.items() if tied or name != "embed"]
-    pieces = list(cut(arrays))
-    with ThreadPoolExecutor(threads) as pool:
-        times = [timed(lambda: list(pool.map(np.max, pieces))) for _ in range(READS)]
-    size = sum(array.nbytes for array in arrays)
-    return Floor(size, size / min(times), HOW.format(reads=READS, threads=threads))
+class Memory:
+    """How fast all cores together read memory, with nothing in the way: large pages, no arithmetic to speak of."""
 
+    def __init__(self, threads: int):
+        words = np.ones(READ // 4, np.int32)
+        self.pieces = np.array_split(words, READ // PIECE)
+        self.threads, self.times = threads, list[float]()
 
-def cut(arrays: Sequence[Array]) -> Iterator[Array]:
-    """Pieces of at most PIECE bytes, as integers, whose largest is found without a look for NaN."""
-    for array in arrays:
-        words = array.reshape(-1).view(np.int32)
-        yield from (words[at : at + PIECE // 4] for at in range(0, words.size, PIECE // 4))
+    def measure(self) -> None:
+        with ThreadPoolExecutor(self.threads) as pool:
+            self.times += [timed(lambda: list(pool.map(np.max, self.pieces))) for _ in range(READS)]
+
+    def floor(self, bytes_per_token: int) -> Floor:
+        how = HOW.format(reads=len(self.times), threads=self.threads, size=READ >> 20)
+        return Floor(bytes_per_token, READ / min(self.times), how)
 
 
 def timed(work: Callable[[], object]) -> float:

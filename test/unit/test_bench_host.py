@@ -2,18 +2,18 @@
 
 import importlib.util
 import json
+import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from mpkc.bench import host, peers
-from mpkc.bench.host import Contender, bench_host, difference, memory_floor
+from mpkc.bench.host import Contender, bench_host, difference
 from mpkc.cli import main
 from mpkc.dialects.tops.function import only_function
 from mpkc.generate import Token
@@ -161,11 +161,17 @@ def test_an_unknown_benchmark_is_bad_usage() -> None:
     assert CliRunner().invoke(main, ["bench", "host", "--tokens", "1"]).exit_code == 2
 
 
-def test_the_floor_reads_what_a_token_needs() -> None:
-    weights = {"embed": np.ones((100, 8), np.float32), "o": np.ones((9, 8), np.float32)}
-    tied, untied = memory_floor(weights, True, 2), memory_floor(weights, False, 2)
-    assert (tied.bytes_per_token, untied.bytes_per_token) == (3488, 288)
-    assert tied.tokens_per_second == pytest.approx(tied.bytes_per_second / 3488)
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_floor_counts_what_a_token_reads(
+    tiny_gguf: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tied: bool
+) -> None:
+    without_peers(monkeypatch)
+    model = open_model(str(tiny_gguf(tied=tied)))
+    floor = bench_host(model, PROMPT, COUNT, 1).floor
+    weights = sum(math.prod(shape) for name, shape in model.shapes.items() if tied or name != "embed")
+    assert floor.bytes_per_token == 4 * weights
+    assert floor.tokens_per_second == pytest.approx(floor.bytes_per_second / (4 * weights))
+    assert 1e8 < floor.bytes_per_second < 1e13
 
 
 class _Llama:
