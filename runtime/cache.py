@@ -8,12 +8,20 @@ from pathlib import Path
 
 
 def cache_dir() -> Path:
-    """$MPKC_CACHE, else $XDG_CACHE_HOME/mpkc, else ~/.cache/mpkc; made if it is missing."""
+    """$MPKC_CACHE, else $XDG_CACHE_HOME/mpkc, else ~/.cache/mpkc; made if it is missing.
+
+    Raises:
+        OSError: where it can't be made; the message says how to name another place.
+    """
     if own := os.environ.get("MPKC_CACHE"):
         path = Path(own)
     else:
         path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpkc"
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        what = f"cannot write the cache: {err.strerror}; $MPKC_CACHE names another place"
+        raise OSError(err.errno, what, str(path)) from err
     return path
 
 

@@ -20,7 +20,8 @@ def only_function(module: ModuleOp) -> FuncOp:
     """
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     if len(functions) != 1:
-        raise OpError(module, f"a program is one func.func, but the module has {len(functions)}")
+        where = functions[1] if functions else module
+        raise OpError(where, f"a program is one func.func, but the module has {len(functions)}")
     return functions[0]
 
 

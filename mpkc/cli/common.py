@@ -57,7 +57,7 @@ def table(*headings: str, right: tuple[str, ...] = (), wrap: tuple[str, ...] = (
 
 def print_table(*tables: Table) -> None:
     """Tables on standard output, an empty line between two; no narrower than the columns that are not wrapped."""
-    console = Console()
+    console = Console(markup=False, highlight=False, emoji=False)
     for number, each in enumerate(tables):
         needed = Measurement.get(console, console.options, each).minimum
         console.print(*[""] * (number > 0), each, width=max(console.width, needed), crop=False)

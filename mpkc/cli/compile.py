@@ -1,15 +1,14 @@
 """`mpkc compile`: a program at any stage between tensor operators and a binary."""
 
 from io import StringIO
-from pathlib import Path
 from typing import Literal
 
 import click
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
-from mpkc.cli.common import workers_option, write_output
-from mpkc.cli.errors import UserError, told_in_one_line
+from mpkc.cli.common import output_file, workers_option, write_output
+from mpkc.cli.errors import UserError
 
 Stage = Literal["tops", "tgraph", "table", "source", "binary"]
 STAGES: tuple[Stage, ...] = ("tops", "tgraph", "table", "source", "binary")
@@ -20,7 +19,7 @@ ARCHS = ("sm_80", "sm_90a", "sm_100a")
 @click.argument("input")
 @click.option("--target", type=click.Choice(["cuda", "host"]), default="cuda", show_default=True)
 @click.option("--emit", type=click.Choice(STAGES), default="source", show_default=True, help="Where to stop.")
-@click.option("-o", "--output", metavar="OUT", help="The file to write.  [default: standard output]")
+@click.option("-o", "--output", type=output_file, metavar="OUT", help="The file to write.  [default: standard output]")
 @click.option("--arch", type=click.Choice(ARCHS), default="sm_90a", show_default=True, help="Of a cuda binary.")
 @workers_option
 def compile_command(input: str, target: str, emit: Stage, output: str | None, arch: str, workers: int | None) -> None:
@@ -32,31 +31,27 @@ def compile_command(input: str, target: str, emit: Stage, output: str | None, ar
         mpkc compile smollm2-135m --emit table --workers 132
         mpkc compile examples/mlp.mlir --emit binary --arch sm_100a -o mlp.cubin
     """
-    with told_in_one_line():
-        compile_input(input, target, emit, output, arch, workers)
+    if emit == "binary" and output is None:
+        raise UserError("error: a binary needs a file to go to: add -o OUT")
+    write_output(compiled(input, target, emit, arch, workers), output)
 
 
-def compile_input(spec: str, target: str, stage: Stage, output: str | None, arch: str, workers: int | None) -> None:
-    """Write the stage of INPUT to `output`."""
+def compiled(spec: str, target: str, stage: Stage, arch: str, workers: int | None) -> str | bytes:
+    """The stage of INPUT."""
     from mpkc.inputs import read_input
     from mpkc.targets import compile_for, cores
 
     given = read_input(spec)
-    if stage == "binary" and output is None:
-        raise UserError("error: a binary needs a file to go to: add -o OUT")
     if stage == "tops":
-        return write_output(printed(given.module), output)
+        return printed(given.module)
     program = compile_for(given, workers or cores())
     if stage == "tgraph":
         from mpkc.passes.tgraph_unpack import UnpackPass
 
         UnpackPass().apply(given.ctx, given.module)
     if stage in ("tgraph", "table"):
-        return write_output(printed(given.module), output)
-    if stage == "source":
-        return write_output(program.source, output)
-    assert output is not None
-    write_bytes(binary(program.source, target, arch), output)
+        return printed(given.module)
+    return program.source if stage == "source" else binary(program.source, target, arch)
 
 
 def binary(source: str, target: str, arch: str) -> bytes:
@@ -75,10 +70,3 @@ def printed(module: ModuleOp) -> str:
     out = StringIO()
     Printer(out).print_op(module)
     return out.getvalue() + "\n"
-
-
-def write_bytes(data: bytes, output: str) -> None:
-    """Write a file, whole or not at all."""
-    from mpkc.runtime.cache import write_atomic
-
-    write_atomic(Path(output), data)

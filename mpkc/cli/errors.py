@@ -115,9 +115,9 @@ def no_such(what: str, name: str, known: Iterable[str], hidden: Iterable[str] = 
     known, hidden = list(known), [other for other in hidden if other not in set(known)]
     close = get_close_matches(name, [*known, *hidden], n=3)
     listed = [*close, *(other for other in known if other not in close)]
-    guess = f": did you mean {close[0]}?" if close else ";"
+    guess = f": did you mean {close[0]}? There" if close else "; there"
     more = f", and {len(hidden)} more: {where}" if hidden else ""
-    return UserError(f"error: no {what} is named {name!r}{guess} there are: {', '.join(listed) or 'none'}{more}")
+    return UserError(f"error: no {what} is named {name!r}{guess} are: {', '.join(listed) or 'none'}{more}")
 
 
 class Tool(click.Group):

@@ -3,11 +3,8 @@
 import inspect
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from mpkc.cli.common import json_option, print_json
-from mpkc.cli.errors import told_in_one_line
+from mpkc.cli.common import json_option, print_json, print_table, table
 
 
 @click.command()
@@ -33,12 +30,11 @@ def passes(as_json: bool) -> None:
             for name, options, summary in rows
         ]
         return print_json({"passes": listed})
-    table = Table(box=None, pad_edge=False)
-    for heading in ("pass", "options", "what it does"):
-        table.add_column(heading)
+    shown = table("pass", "what it does, and its options", wrap=("what it does, and its options",))
     for name, options, summary in rows:
-        table.add_row(name, ", ".join(f"{option.name}={option.default_value}" for option in options), summary)
-    Console().print(table)
+        defaults = " ".join(f"{option.name}={option.default_value}" for option in options)
+        shown.add_row(name, f"{summary}\n{{{defaults}}}" if options else summary)
+    print_table(shown)
 
 
 @click.command()
@@ -49,15 +45,12 @@ def devices(as_json: bool) -> None:
     \b
         mpkc devices
     """
-    with told_in_one_line():
-        from mpkc.runtime.machine import machines
+    from mpkc.runtime.machine import machines
 
-        found = machines()
+    found = machines()
     if as_json:
         return print_json({"devices": [machine.to_json() for machine in found]})
-    table = Table(box=None, pad_edge=False)
-    for heading in ("device", "engines", "what it is"):
-        table.add_column(heading)
+    shown = table("device", "engines", "what it is", wrap=("engines", "what it is"))
     for machine in found:
-        table.add_row(machine.name, ", ".join(machine.engines) or "any name", machine.description)
-    Console().print(table)
+        shown.add_row(machine.name, ", ".join(machine.engines) or "any name", machine.description)
+    print_table(shown)

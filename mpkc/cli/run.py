@@ -1,22 +1,33 @@
-"""`mpkc run`: a program of tensor operators on a target, checked against the reference."""
+"""`mpkc run`: a program on a target, once."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
 from pathlib import Path
-from zipfile import BadZipFile
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
-from rich.console import Console
-from rich.table import Table
-from xdsl.dialects.func import FuncOp
 
-from mpkc.cli.common import byte_progress, json_option, print_json, workers_option
-from mpkc.cli.errors import UserError, told_in_one_line
-from mpkc.dialects.tops.base import Array
-from mpkc.dialects.tops.weight import WeightOp
-from mpkc.models.model import Model
-from mpkc.runtime.cache import atomic_path
+from mpkc.cli.common import (
+    byte_progress,
+    json_option,
+    output_file,
+    output_path,
+    print_json,
+    print_table,
+    table,
+    workers_option,
+)
+from mpkc.cli.errors import UserError
 from mpkc.targets import TARGETS, TargetName
+
+if TYPE_CHECKING:
+    from xdsl.dialects.func import FuncOp
+
+    from mpkc.inputs import Input
+    from mpkc.running.program import Program
+    from mpkc.running.tops import Results
+    from mpkc.runtime.reference.sem import Trace
+    from mpkc.runtime.reference.tops import Weights
 
 TOLERANCE = 1e-3  # of the largest element of the reference
 
@@ -25,8 +36,9 @@ TOLERANCE = 1e-3  # of the largest element of the reference
 @click.argument("input")
 @click.option("--target", type=click.Choice(TARGETS), default="reference", show_default=True, help="Where it runs.")
 @click.option("--inputs", metavar="IN.NPZ", help="Arrays by the names of arguments and weights.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of inputs that are not given.")
-@click.option("--outputs", metavar="OUT.NPZ", help="The file for the results: out0, out1, ...")
+@click.option("--bind", metavar="BINDINGS", help="Run-time integers: n=3,k=true, and V=3,1,4 for a sem.value.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="Of other inputs.")
+@click.option("--outputs", type=output_file, metavar="OUT.NPZ", help="The file for the results.")
 @click.option("--check", is_flag=True, help="Compare the results with the float32 reference.")
 @workers_option
 @json_option
@@ -34,6 +46,7 @@ def run(
     input: str,
     target: TargetName,
     inputs: str | None,
+    bind: str | None,
     seed: int,
     outputs: str | None,
     check: bool,
@@ -43,96 +56,104 @@ def run(
     """Run a program once.
 
     \b
-    INPUT is an .mlir file, - for standard input, or a model (its decoding step).
+    INPUT is an .mlir file, - for standard input, or a model (its decoding step). The program is a func.func
+    of tensor operators, or, on the reference target, a tile.kernel, a tile.worker or a sem.program.
         mpkc run examples/mlp.mlir --target host --check
         mpkc run examples/mlp.mlir --inputs in.npz --outputs out.npz
+        mpkc run kernel.mlir --bind n=3,k=true
 
     Exit code 1: with --check, where a result differs from the reference.
     """
-    with told_in_one_line():
-        results, errors = run_input(input, target, inputs, seed, check, workers)
-        if outputs:
-            save(Path(outputs), {f"out{i}": array for i, array in enumerate(results)})
-    report(results, errors, as_json)
-    if any(not error <= TOLERANCE for error in errors):
+    from mpkc.dialects import sem, tile
+    from mpkc.inputs import read_input
+    from mpkc.running.arrays import load_arrays, save_arrays
+    from mpkc.running.program import only_program
+    from mpkc.running.tile import run_tile
+    from mpkc.running.tops import Results, run_tops
+    from mpkc.runtime.bindings import parse_bindings
+    from mpkc.runtime.reference.sem import run_program
+
+    given = read_input(input)
+    program = only_program(given.module)
+    bindings = parse_bindings(bind or "")
+    named = load_arrays(Path(inputs)) if inputs else {}
+    match program:
+        case sem.ProgramOp():
+            refuse(program, target, {"--inputs": inputs, "--outputs": outputs, "--check": check, "--workers": workers})
+            return report_trace(run_program(program, bindings), as_json)
+        case tile.ProgramOp():
+            refuse(program, target, {"--check": check, "--workers": workers})
+            results = Results(run_tile(program, named, bindings, seed))
+        case _:
+            refuse(program, "reference", {"--bind": bind})
+            results = run_tops(given, target, named, seed, weights_of(given, program, seed), check, workers)
+    if outputs:
+        with output_path(Path(outputs)) as part:
+            save_arrays(part, results.arrays)
+    report(results, as_json)
+    if not all(map(close, results.errors.values())):
         raise SystemExit(1)
 
 
-def run_input(
-    spec: str, target: TargetName, inputs: str | None, seed: int, check: bool, workers: int | None
-) -> tuple[list[Array], list[float]]:
-    """The results, and with `check` how far each is from the reference, relative to its largest element."""
-    from mpkc.dialects.tops.function import only_function
-    from mpkc.inputs import read_input
-    from mpkc.runtime.reference.tops import run_function, seeded_inputs, seeded_weights
-    from mpkc.targets import open_run
+def refuse(program: "Program", target: TargetName, options: Mapping[str, object]) -> None:
+    """Raise where the target, or one of the options that are given, does not go with this kind of program."""
+    from mpkc.dialects.diagnostics import OpError
 
-    given = read_input(spec)
-    func = only_function(given.module)
-    named = load(Path(inputs)) if inputs else {}
-    arguments = seeded_inputs(func, seed)
-    sources = {op.key for op in func.walk() if isinstance(op, WeightOp)}
-    if unknown := sorted(set(named) - set(arguments) - sources):
-        known = ", ".join([*arguments, *sorted(sources)])
-        raise UserError(f"error: {inputs}: no argument or weight is named {unknown[0]!r}; there are: {known}")
-    arguments |= {name: array for name, array in named.items() if name in arguments}
-    random = weights_of(given.model, func) if given.model and given.model.has_weights else seeded_weights(seed)
-
-    def weight(op: WeightOp) -> Array:
-        return named[op.key] if op.key in named else random(op)
-
-    def copies() -> Mapping[str, Array]:
-        return {name: np.array(array) for name, array in arguments.items()}
-
-    expected = run_function(func, copies(), weight) if check else []
-    results = open_run(target, given, weight, copies(), workers).run()
-    return results, [distance(a, b) for a, b in zip(results, expected, strict=False)]
+    if target != "reference":
+        raise OpError(program, f"a {program.name} runs on the reference target only, not on {target}")
+    for option, value in options.items():
+        if value:
+            raise UserError(f"error: {option} does not go with a {program.name}; mpkc run --help shows how")
 
 
-def weights_of(model: Model, func: FuncOp) -> Callable[[WeightOp], Array]:
-    """The model's own weights."""
+def weights_of(given: "Input", func: "FuncOp", seed: int) -> "Weights":
+    """The model's own weights; random ones where there are none."""
     from mpkc.models.weights import program_weights
+    from mpkc.runtime.reference.tops import seeded_weights
 
+    if not (given.model and given.model.has_weights):
+        return seeded_weights(seed)
     with byte_progress("weights") as progress:
-        return program_weights(model, func, progress)
+        return program_weights(given.model, func, progress)
 
 
-def distance(found: Array, expected: Array) -> float:
-    """The largest difference, relative to the largest element expected; of integers, how many differ."""
-    if found.dtype.kind != "f":
-        return float(np.count_nonzero(found != expected))
-    largest = float(np.max(np.abs(expected), initial=0.0))
-    return float(np.max(np.abs(found - expected), initial=0.0)) / (largest or 1.0)
+def close(error: float) -> bool:
+    """Whether a result agrees with the reference; NaN does not."""
+    return error <= TOLERANCE
 
 
-def load(path: Path) -> dict[str, Array]:
-    """The arrays of an .npz file."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return dict(archive)
-    except (ValueError, BadZipFile, EOFError) as err:
-        raise ValueError(f"{path}: not an .npz file of arrays: {err}") from err
-
-
-def save(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write an .npz file, whole or not at all."""
-    with atomic_path(path) as part, part.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
-
-
-def report(results: list[Array], errors: list[float], as_json: bool) -> None:
+def report(results: "Results", as_json: bool) -> None:
     """The shape and the norm of each result, and how far it is from the reference."""
-    rows = [
-        {"name": f"out{i}", "shape": list(array.shape), "norm": float(np.linalg.norm(array.astype(np.float64)))}
-        | ({"error": errors[i]} if errors else {})
-        for i, array in enumerate(results)
-    ]
+    import numpy as np
+
+    norms = {name: float(np.linalg.norm(array.astype(np.float64))) for name, array in results.arrays.items()}
     if as_json:
-        return print_json({"results": rows, "ok": all(error <= TOLERANCE for error in errors)})
-    table = Table(box=None, pad_edge=False)
-    for heading in ("result", "shape", "norm", *(["error", ""] if errors else [])):
-        table.add_column(heading)
-    for i, row in enumerate(rows):
-        verdict = [f"{errors[i]:.1e}", "ok" if errors[i] <= TOLERANCE else "DIFFERS"] if errors else []
-        table.add_row(f"out{i}", "x".join(map(str, results[i].shape)), f"{row['norm']:.6g}", *verdict)
-    Console().print(table)
+        rows = [
+            {"name": name, "shape": list(array.shape), "norm": finite(norms[name])}
+            | ({"error": finite(results.errors[name])} if results.errors else {})
+            for name, array in results.arrays.items()
+        ]
+        return print_json({"results": rows, "ok": all(map(close, results.errors.values()))})
+    shown = table("result", "shape", "norm", *(["error", ""] if results.errors else []), right=("norm", "error"))
+    for name, array in results.arrays.items():
+        error = results.errors.get(name)
+        verdict = [] if error is None else [f"{error:.1e}", "ok" if close(error) else "DIFFERS"]
+        shown.add_row(name, "x".join(map(str, array.shape)), f"{norms[name]:.6g}", *verdict)
+    print_table(shown)
+
+
+def finite(value: float) -> float | None:
+    """The number, or None for what JSON has no number for."""
+    return value if math.isfinite(value) else None
+
+
+def report_trace(trace: "Trace", as_json: bool) -> None:
+    """Every execution, in program order, and what it waited for."""
+    from mpkc.running.sem import execution_row, trace_json
+
+    if as_json:
+        return print_json(trace_json(trace))
+    shown = table("instruction", "engine", "iteration", "value", "waits")
+    for execution in trace.executions:
+        shown.add_row(*execution_row(execution))
+    print_table(shown)

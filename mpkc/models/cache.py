@@ -75,7 +75,7 @@ def arrays_path(key: str) -> Path:
     try:
         return cache_dir() / "weights" / f"{key}.arrays"
     except OSError as err:
-        raise unwritable(Path(err.filename), err) from err
+        raise ModelError(f"{err.filename}: {err.strerror}") from err
 
 
 def layout(shapes: Shapes) -> tuple[bytes, dict[str, int], int]:
