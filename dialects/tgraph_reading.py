@@ -49,6 +49,12 @@ def read_rows(
         _lists("waits on", waits, tasks, events),
         _lists("triggers", triggers, tasks, events),
     )
+    workers = [_workers(row, len(places)) for row, places in zip(task_rows, tiles, strict=True)]
+    if any(worker is not None for worker in workers):
+        free = (np.full(len(places), -1) for places in tiles)
+        table = table.assigned(
+            np.concatenate([f if worker is None else worker for f, worker in zip(free, workers, strict=True)])
+        )
     return table, infos
 
 
@@ -78,6 +84,19 @@ class _Numbers:
     def spread(self, values: "Sequence[int] | map[int]") -> Index:
         """A value for each row, repeated for each of its tasks or events."""
         return np.repeat(np.array(list(values), dtype=np.int64), self.counts)
+
+
+def _workers(row: TaskRow, count: int) -> Index | None:
+    """The worker of each task of a row; None where it says nothing of them."""
+    if isinstance(row, TaskOp):
+        return None if row.worker is None else np.array([row.worker.value.data], dtype=np.int64)
+    assert isinstance(row, TasksOp)
+    if row.workers is None:
+        return None
+    workers = np.array(row.workers.get_values(), dtype=np.int64)
+    if len(workers) != count:
+        raise OpError(row, f"workers has {len(workers)} numbers, but these are {count} tasks")
+    return workers
 
 
 def _event_count(row: EventRow) -> int:

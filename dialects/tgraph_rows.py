@@ -161,6 +161,8 @@ class TaskRow(WordedOp, ABC):
 class TasksOp(TaskRow):
     """Tasks of one operator, with consecutive tiles: those of its whole grid, or `tiles A to B` (A up to B - 1).
 
+    `workers` gives the worker that each task is assigned to ahead of time, -1 for just in time; absent, all are.
+
     tgraph.tasks @qkv operator 1 kind "linear" grid [1, 12]
     """
 
@@ -174,8 +176,10 @@ class TasksOp(TaskRow):
         "tiles": RANGE,
         "cost": INTEGER,
         "device": INTEGER,
+        "workers": NUMBERS,
     }
 
+    workers = opt_prop_def(DenseArrayBase[IntegerType])
     grid = prop_def(DenseArrayBase[IntegerType])
     tiles = opt_prop_def(DenseArrayBase[IntegerType])
 
@@ -183,6 +187,8 @@ class TasksOp(TaskRow):
 @irdl_op_definition
 class TaskOp(TaskRow):
     """One task, and the events of one task each that it waits on and triggers.
+
+    `worker` is the one that it is assigned to ahead of time; absent, it is handed out just in time.
 
     tgraph.task @A1 kind "attention" cost 900 waits [@e1] triggers [@e2]
     """
@@ -196,11 +202,13 @@ class TaskOp(TaskRow):
         "kind": STRING,
         "cost": INTEGER,
         "device": INTEGER,
+        "worker": INTEGER,
         "waits": SYMBOLS,
         "triggers": SYMBOLS,
     }
 
     tile = opt_prop_def(IntegerAttr)
+    worker = opt_prop_def(IntegerAttr)
     waits = opt_prop_def(ArrayAttr[SymbolRefAttr])
     triggers = opt_prop_def(ArrayAttr[SymbolRefAttr])
 

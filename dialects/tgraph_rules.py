@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from xdsl.utils.exceptions import VerifyException
 
-from mpkc.dialects.lists import Lists
+from mpkc.dialects.lists import Column, Lists
 from mpkc.dialects.tgraph_operators import OperatorInfo, task_name
 from mpkc.dialects.tgraph_table import EMPTY, Form, Table
 
@@ -48,14 +48,16 @@ def _verify_shapes(table: Table) -> None:
     lengths = {"task_tile": tasks, "task_device": tasks, "wait_offsets": tasks + 1, "trigger_offsets": tasks + 1}
     if table.form is Form.LINEAR:
         lengths |= {"event_first": events, "event_last": events}
+        lengths |= {"task_worker": tasks} if "task_worker" in table.columns else {}
     columns = table.columns
     for name, length in lengths.items():
         if name not in columns:
             raise VerifyException(f"has no {name}, but is linear")
         if len(columns[name]) != length:
             raise VerifyException(f"{name} has {len(columns[name])} elements, but must have {length}")
-    if table.form is not Form.LINEAR and "event_first" in columns:
-        raise VerifyException("event_first and event_last belong to linear tables")
+    for name in ("event_first", "event_last", "task_worker"):
+        if table.form is not Form.LINEAR and name in columns:
+            raise VerifyException(f"{name} belongs to linear tables")
     for offsets, items in (("wait_offsets", "waits"), ("trigger_offsets", "triggers")):
         at = columns[offsets]
         if at[0] != 0 or at[-1] != len(columns[items]) or np.any(at[1:] < at[:-1]):
@@ -143,8 +145,22 @@ def _verify_linear(table: Table, name: _Namer) -> None:
         raise VerifyException(
             f"is linear, but {name(int(np.argmax(late)) + 1)} waits on nothing and is not at the front"
         )
+    if table.task_worker is not None:
+        _verify_launch(table, table.task_worker, first, name)
     early = table.triggering.greatest() >= first
     if early.any():
         event = int(np.argmax(early))
         task = int(table.triggering.greatest()[event])
         raise VerifyException(f"is linear, but {name(task)} triggers event {event} and stands behind its tasks")
+
+
+def _verify_launch(table: Table, worker: Column, first: Column, name: _Namer) -> None:
+    _refuse(worker < -1, "the worker of task {} is below -1, which stands for just in time")
+    wait = table.task_wait
+    ahead = (worker >= 0) & (wait < 0)
+    if ahead.any():
+        raise VerifyException(f"{name(int(np.argmax(ahead)))} waits on nothing, so it can't be assigned ahead of time")
+    mixed = (wait >= 0) & ((worker >= 0) != (worker[first[wait]] >= 0))
+    if mixed.any():
+        task = int(np.argmax(mixed))
+        raise VerifyException(f"event {wait[task]} has tasks of both launch modes, {name(task)} among them")

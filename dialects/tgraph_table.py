@@ -34,6 +34,8 @@ class Table:
             waits[wait_offsets[t] : wait_offsets[t + 1]].
         trigger_offsets, triggers: the same for the events that a task triggers.
         event_first, event_last: [events] the tasks that wait on an event, both inclusive; linear form only.
+        task_worker: [tasks] the worker that a task is assigned to ahead of time, -1 for one that a scheduler hands out
+            just in time; linear form only. Absent: all just in time.
     """
 
     form: Form
@@ -47,6 +49,7 @@ class Table:
     triggers: Column
     event_first: Column | None = None
     event_last: Column | None = None
+    task_worker: Column | None = None
 
     @classmethod
     def of_lists(
@@ -75,6 +78,10 @@ class Table:
     def with_ranges(self) -> Self:
         """The table with event_first and event_last, as its waiting edges give them."""
         return replace(self, event_first=self.waiting.least(), event_last=self.waiting.greatest())
+
+    def assigned(self, worker: Column) -> Self:
+        """The table with a worker, or -1, for each task; where all are -1 it has no such column."""
+        return replace(self, task_worker=column(worker) if np.any(worker >= 0) else None)
 
     @property
     def columns(self) -> dict[str, Column]:

@@ -66,6 +66,7 @@ class TableOp(IRDLOperation):
     triggers = prop_def(Dense)
     event_first = opt_prop_def(Dense)
     event_last = opt_prop_def(Dense)
+    task_worker = opt_prop_def(Dense)
 
     traits = traits_def(SymbolOpInterface())
 
@@ -127,7 +128,7 @@ class TableOp(IRDLOperation):
         for name in COLUMNS:
             if name in given:
                 properties[name] = given.pop(name)
-            elif name not in LINEAR_COLUMNS or form == Form.LINEAR:
+            elif name != "task_worker" and (name not in LINEAR_COLUMNS or form == Form.LINEAR):
                 parser.raise_error(f"a {form} table needs the column {name}", at, parser.pos)
         return cls.create(properties=properties, attributes=given)
 
@@ -153,7 +154,7 @@ class TableOp(IRDLOperation):
         printer.print_string("\n}")
 
 
-LINEAR_COLUMNS = ("event_first", "event_last")
+LINEAR_COLUMNS = ("event_first", "event_last", "task_worker")
 COLUMNS = (
     "task_operator",
     "task_tile",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -13,10 +14,13 @@ from mpkc.dialects.tgraph_table_op import TableOp
 from mpkc.passes.tgraph_build import BuildPass
 from mpkc.passes.tgraph_fuse_predecessors import FusePredecessorsPass
 from mpkc.passes.tgraph_fuse_successors import FuseSuccessorsPass
+from mpkc.passes.tgraph_launch import LaunchPass
 from mpkc.passes.tgraph_linearize import LinearizePass
 from mpkc.passes.tgraph_normalize import NormalizePass
 from mpkc.passes.tgraph_partition import PartitionPass
 from mpkc.passes.tgraph_prune import PrunePass
+
+Launch = Literal["mixed", "jit", "aot"]
 
 
 @dataclass(frozen=True)
@@ -25,9 +29,11 @@ class Options:
 
     Attributes:
         workers: tasks that run at the same time.
+        launch: `mixed`, or one launch mode for all tasks that may have it: `jit`, `aot`.
     """
 
     workers: int = 128
+    launch: Launch = "mixed"
 
 
 def task_graph(options: Options) -> list[ModulePass]:
@@ -40,6 +46,7 @@ def task_graph(options: Options) -> list[ModulePass]:
         FusePredecessorsPass(),
         NormalizePass(),
         LinearizePass(),
+        LaunchPass(options.workers, options.launch),
     ]
 
 

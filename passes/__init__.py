@@ -14,6 +14,7 @@ PASSES = {
     "tgraph-fuse-predecessors": "FusePredecessorsPass",
     "tgraph-normalize": "NormalizePass",
     "tgraph-linearize": "LinearizePass",
+    "tgraph-launch": "LaunchPass",
     "tgraph-pack": "PackPass",
     "tgraph-unpack": "UnpackPass",
 }

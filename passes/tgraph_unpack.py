@@ -96,7 +96,7 @@ class Unpacked:
         events = [SymbolRefAttr(self.symbols.fresh(f"e{event}")) for event in range(table.event_count)]
         rows: list[Operation] = []
         for task, symbol in enumerate(tasks):
-            words = self._words(task, symbol)
+            words = self._words(task, symbol) | self._worker(task)
             if table.task_tile[task]:
                 words["tile"] = _integer(table.task_tile[task])
             for word, lists in (("waits", table.wait_lists), ("triggers", table.trigger_lists)):
@@ -158,6 +158,11 @@ class Unpacked:
             words["cost"] = _integer(info.cost)
         return words
 
+    def _worker(self, task: int) -> dict[str, Attribute]:
+        """The worker that a task is assigned to, if any."""
+        worker = -1 if self.table.task_worker is None else int(self.table.task_worker[task])
+        return {"worker": _integer(worker)} if worker >= 0 else {}
+
     def _tasks_row(self, run: Run) -> Operation:
         words = self._words(run.first, run.symbol)
         count, operator = run.end - run.first, int(self.table.task_operator[run.first])
@@ -166,6 +171,9 @@ class Unpacked:
         if operator != EMPTY and count != self.infos[operator].count:
             tile = int(self.table.task_tile[run.first])
             words["tiles"] = DenseArrayBase.from_list(i64, (tile, tile + count))
+        if self.table.task_worker is not None and np.any(self.table.task_worker[run.first : run.end] >= 0):
+            workers: list[int] = self.table.task_worker[run.first : run.end].tolist()
+            words["workers"] = DenseArrayBase.from_list(i64, workers)
         return TasksOp.create(properties=words)
 
     def _events_rows(self, first: int, group: Sequence[tuple[int, Side, Side]], runs: Sequence[Run]) -> list[Operation]:

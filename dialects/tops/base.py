@@ -183,6 +183,11 @@ class Operator(IRDLOperation, ABC):
         """Whether data decides how long a task takes, so that nobody can say it ahead of time."""
         return False
 
+    @property
+    def data_dependent(self) -> bool:
+        """Whether data decides how long a task takes, so that nobody can say it ahead of time."""
+        return False
+
     def flops(self) -> int:
         """Multiplications and additions of the whole operator; 0 where moving bytes is all there is."""
         return 0

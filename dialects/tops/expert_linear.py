@@ -71,6 +71,10 @@ class ExpertLinearOp(Operator):
     def data_dependent(self) -> bool:
         return True
 
+    @property
+    def data_dependent(self) -> bool:
+        return True
+
     def dimensions(self) -> tuple[Dimension, ...]:
         experts, out, _ = shape_of(self.weight.type, 3, "weight")
         return Dimension("experts", experts), Dimension("features", out)

@@ -74,7 +74,7 @@ def source_of(name: str, operators: list[Operator], calls: list[str], constants:
             '#include "mpk/kernel.h"',
             "",
             *tables,
-            f"static_assert(sizeof(mpk::Task) == {16 + 24 * views} && sizeof(mpk::Event) == 12, "
+            f"static_assert(sizeof(mpk::Task) == {16 + 24 * views} && sizeof(mpk::Event) == 16, "
             '"the host lays out the same records");',
             "",
             "struct Bodies {",

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import MemRefType, TensorType, i32
 from xdsl.ir import Attribute, SSAValue
 
+from mpkc.dialects.tgraph_table import Table
 from mpkc.dialects.tops.base import Array, Operator, Tasks, element_of
 from mpkc.dialects.tops.decode import DecodeSignature, decode_signature, is_decode
 from mpkc.dialects.tops.function import argument_names
@@ -20,9 +21,9 @@ from mpkc.runtime.cuda.emit import Program
 VIEW = np.dtype(
     [("data", np.uint64), ("rows", np.uint32), ("columns", np.uint32), ("stride", np.uint32), ("origin", np.uint32)]
 )
-EVENT = np.dtype([("needed", np.uint32), ("first", np.uint32), ("last", np.uint32)])
+EVENT = np.dtype([(name, np.uint32) for name in ("needed", "first", "last", "assigned")])
 SLOT = np.dtype([("turn", np.uint32), ("value", np.uint32)])
-EMPTY_KIND = 0xFFFFFFFF
+NONE = EMPTY_KIND = 0xFFFFFFFF
 
 u32, pointer = ctypes.c_uint32, ctypes.c_void_p
 
@@ -33,6 +34,7 @@ class Params(ctypes.Structure):
     _fields_ = [
         *((name, pointer) for name in ("tasks", "events", "counters", "task_slots", "task_tails")),
         *((name, pointer) for name in ("event_slots", "event_tails", "loop")),
+        *((name, pointer) for name in ("assigned", "assigned_offsets", "profile")),
         *((name, u32) for name in ("task_capacity", "event_capacity", "events_count", "ending", "starting")),
         *((name, u32) for name in ("workers", "schedulers", "unused")),
     ]
@@ -112,6 +114,9 @@ class Image:
         table = program.table
         self._tasks = memory.place(descriptors(program, self.addresses))
         self._events = memory.place(events(program))
+        items, offsets = assigned_tasks(table, workers)
+        self._assigned, self._assigned_offsets = memory.place(items), memory.place(offsets)
+        self._profile = memory.place(np.zeros((workers, 2), np.uint32))
         self.ending = int(np.count_nonzero(table.task_trigger < 0))
         self.starting = int(np.count_nonzero(table.task_wait < 0))
 
@@ -138,6 +143,10 @@ class Image:
         assert terminator is not None
         return [self.read(value) for value in terminator.operands]
 
+    def profile(self) -> Array:
+        """[workers, 2] tasks of the last launch that each worker was sent just in time, and that it was assigned."""
+        return self.memory.read(self._profile)
+
     def params(self, request: Request | None) -> tuple[Params, "TokenRing"]:
         """The parameters of one launch, with fresh counters and queues, and the ring that the host reads."""
         table, memory = self.program.table, self.memory
@@ -157,6 +166,9 @@ class Image:
             event_slots=memory.place(event_slots),
             event_tails=memory.place(event_tails),
             loop=memory.place(self._loop(request, ring)),
+            assigned=self._assigned,
+            assigned_offsets=self._assigned_offsets,
+            profile=self._profile,
             task_capacity=task_capacity,
             event_capacity=event_capacity,
             events_count=table.event_count,
@@ -227,17 +239,34 @@ def power_of_two(least: int) -> int:
     return 1 << max(0, least - 1).bit_length()
 
 
+def assigned_tasks(table: Table, workers: int) -> tuple[Array, Array]:
+    """The tasks assigned to each worker ahead of time, worker by worker in linear order, and where each list starts.
+
+    Raises:
+        ValueError: where the table was made for more workers.
+    """
+    worker = np.full(table.task_count, -1) if table.task_worker is None else table.task_worker
+    if worker.max(initial=-1) >= workers:
+        raise ValueError(f"the task graph assigns tasks to worker {worker.max()}, but there are {workers} workers")
+    order = np.argsort(worker, kind="stable")
+    bounds = np.searchsorted(worker[order], np.arange(workers + 1))
+    items = np.append(order[bounds[0] :], 0).astype(np.uint32)
+    return items, (bounds - bounds[0]).astype(np.uint32)
+
+
 def events(program: Program) -> npt.NDArray[np.void]:
     """`mpk::Event` of each event."""
     table = program.table
     records = np.zeros(table.event_count, EVENT)
     records["needed"], records["first"], records["last"] = table.triggers_needed, table.event_first, table.event_last
+    if table.task_worker is not None:
+        records["assigned"] = table.task_worker[table.event_first] >= 0
     return records
 
 
 def task_record(views: int) -> np.dtype[np.void]:
     """`mpk::Task` compiled for `views` views."""
-    header = [(name, np.uint32) for name in ("kind", "triggers", "operands", "unused")]
+    header = [(name, np.uint32) for name in ("kind", "triggers", "operands", "waits")]
     return np.dtype([*header, ("view", VIEW, views)])
 
 
@@ -247,6 +276,7 @@ def descriptors(program: Program, addresses: Mapping[SSAValue, int]) -> npt.NDAr
     records = np.zeros(table.task_count, task_record(program.views))
     records["kind"] = EMPTY_KIND
     records["triggers"] = np.where(table.task_trigger < 0, table.event_count, table.task_trigger)
+    records["waits"] = np.where(table.task_wait < 0, NONE, table.task_wait)
     order = np.argsort(table.task_operator, kind="stable")
     bounds = np.searchsorted(table.task_operator[order], np.arange(len(program.operators) + 1))
     for number, op in enumerate(program.operators):

@@ -9,7 +9,7 @@ from mpkc.inputs import decoding_input
 from mpkc.models.source import open_model
 from mpkc.models.weights import program_weights
 from mpkc.passes.tgraph_partition import PartitionPass
-from mpkc.pipelines import Options, run_passes, task_graph
+from mpkc.pipelines import Launch, Options, run_passes, task_graph
 from mpkc.runtime.cuda.emit import compile_program
 from mpkc.runtime.cuda.image import Request
 from mpkc.runtime.errors import LaunchFailure
@@ -25,13 +25,13 @@ PAGE_SIZE = 4
 class TinyDecoder:
     """The decoding step of a tiny model, partitioned down to its smallest operators, for one launch or many."""
 
-    def __init__(self, path: Path, workers: int = 4):
+    def __init__(self, path: Path, workers: int = 4, launch: Launch = "mixed"):
         model = open_model(str(path))
         self.given = decoding_input(model, context=len(PROMPT) + NEW, page_size=PAGE_SIZE)
         func = only_function(self.given.module)
         self.weights = program_weights(model, func)
         self.reference = ReferenceDecoder(func, self.weights)
-        passes = [PartitionPass(workers=workers, min_bytes=0), *task_graph(Options(workers))[1:]]
+        passes = [PartitionPass(workers=workers, min_bytes=0), *task_graph(Options(workers, launch))[1:]]
         run_passes(self.given.module, passes, self.given.ctx)
         self.program = compile_program(self.given.module)
 

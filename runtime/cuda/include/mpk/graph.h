@@ -30,13 +30,14 @@ struct Task {
   u32 kind;
   u32 triggers;  // an event; the event after the last one ends the iteration
   u32 operands;  // how many of the views are operands; the results follow
-  u32 unused;
+  u32 waits;     // the event that it waits for; NONE for a task that starts an iteration
   View view[MPK_VIEWS];
 };
 
-// When `needed` tasks have triggered it, tasks first..last may run.
+// When `needed` tasks have triggered it, tasks first..last may run: handed out then by a scheduler, or assigned ahead of
+// time to workers, which watch its counter themselves.
 struct Event {
-  u32 needed, first, last;
+  u32 needed, first, last, assigned;
 };
 
 static_assert(sizeof(View) == 24, "mirrored by runtime/cuda/image.py");

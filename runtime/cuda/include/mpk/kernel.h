@@ -17,15 +17,53 @@ MPK_DEVICE void fetch(const Params& p, Worker& w, u32 task) {
   for (u32 i = thread(); i < sizeof(Task) / 4; i += threads()) to[i] = from[i];
 }
 
+// Where a worker's tasks come from: a queue that schedulers fill just in time, and a list assigned ahead of time.
+struct Inbox {
+  Queue sent;
+  const u32* assigned;
+  u32 count;
+  u32 position = 0, next = 0, round = 0;
+  u32 taken[2] = {};
+};
+
+MPK_DEVICE bool is_due(const Params& p, const Inbox& in) {
+  const u32 event = p.tasks[in.assigned[in.next]].waits;
+  return static_cast<i32>(load_acquire(&p.counters[event]) - needed(p, event) * (in.round + 1)) >= 0;
+}
+
+// The next task of a worker: one that was sent, else the next one assigned if its event is due.
+MPK_DEVICE u32 take(const Params& p, Inbox& in) {
+  for (;; pause()) {
+    u32 task;
+    if (try_pop(in.sent, in.position, task)) {
+      ++in.position;
+      in.taken[0] += task != NONE;
+      return task;
+    }
+    if (in.count && is_due(p, in)) {
+      task = in.assigned[in.next];
+      if (++in.next == in.count) in.next = 0, ++in.round;
+      ++in.taken[1];
+      return task;
+    }
+  }
+}
+
+MPK_DEVICE Inbox inbox(const Params& p, u32 worker) {
+  const u32 first = p.assigned_offsets[worker];
+  return {task_queue(p, worker), p.assigned + first, p.assigned_offsets[worker + 1] - first};
+}
+
 template <class Run>
 MPK_DEVICE void work(const Params& p, Run run) {
   Worker w{shared<Shared>(), {}, {}, {}};
   for (u32 i = thread(); i < PAGES; i += threads()) w.shared.full[i] = w.shared.empty[i] = 0;
-  for (u32 position = 0;; ++position) {
-    if (thread() == 0) w.shared.next = pop(task_queue(p, block()), position);
+  Inbox in = inbox(p, block());
+  for (;;) {
+    if (thread() == 0) w.shared.next = take(p, in);
     sync_block();
     const u32 task = w.shared.next;
-    if (task == NONE) return;
+    if (task == NONE) break;
     fetch(p, w, task);
     sync_block();
     if (w.shared.task.kind != EMPTY) run(w, w.shared.task);
@@ -33,6 +71,8 @@ MPK_DEVICE void work(const Params& p, Run run) {
     sync_block();
     if (thread() == 0) trigger(p, w.shared.task.triggers);
   }
+  if (thread() == 0)
+    for (u32 i = 0; i < 2; ++i) p.profile[2 * block() + i] = in.taken[i];
 }
 
 // Reports of launches that fail on a CPU name what threads wait for.

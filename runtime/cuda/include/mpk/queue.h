@@ -32,12 +32,18 @@ MPK_DEVICE void push(const Queue& q, u32 value) {
 #endif
 }
 
-// Takes the value at `position`; the only consumer counts its own positions.
-MPK_DEVICE u32 pop(const Queue& q, u32 position) {
+// Takes the value at `position` if it is there; the only consumer counts its own positions.
+MPK_DEVICE bool try_pop(const Queue& q, u32 position, u32& value) {
   Slot* slot = &q.slots[position & (q.capacity - 1)];
-  while (load_acquire(&slot->turn) != position + 1) pause();
-  const u32 value = slot->value;
+  if (load_acquire(&slot->turn) != position + 1) return false;
+  value = slot->value;
   store_release(&slot->turn, position + q.capacity);
+  return true;
+}
+
+MPK_DEVICE u32 pop(const Queue& q, u32 position) {
+  u32 value;
+  while (!try_pop(q, position, value)) pause();
   return value;
 }
 

@@ -16,6 +16,9 @@ struct Params {
   Slot* event_slots;
   u32* event_tails;
   Loop* loop;
+  const u32* assigned;          // the tasks assigned to worker 0, then those of worker 1, ..., each list in linear order
+  const u32* assigned_offsets;  // [workers + 1]
+  u32* profile;                 // [workers][2] tasks that a scheduler sent, tasks that were assigned
   u32 task_capacity, event_capacity;
   u32 events_count, ending;  // `ending` tasks end an iteration
   u32 starting;              // tasks 0..starting-1 wait for nothing
@@ -30,16 +33,21 @@ MPK_DEVICE Queue event_queue(const Params& p, u32 scheduler) {
   return {p.event_slots + scheduler * p.event_capacity, p.event_tails + scheduler, p.event_capacity};
 }
 
-// A worker has ended a task. Counters only grow: iteration i of an event is due at needed * i, exact modulo 2^32.
+// Counters only grow: iteration i of an event is due at needed * i, exact modulo 2^32.
+MPK_DEVICE u32 needed(const Params& p, u32 event) {
+  return event == p.events_count ? p.ending : p.events[event].needed + (MPK_FAULT == 4);
+}
+
+// A worker has ended a task; the last of an event tells a scheduler, unless the event's tasks are assigned already.
 MPK_DEVICE void trigger(const Params& p, u32 event) {
-  const u32 needed = event == p.events_count ? p.ending : p.events[event].needed + (MPK_FAULT == 4);
-  const u32 due = needed * load_relaxed(&p.loop->iteration);  // read first: the next iteration may begin at once
+  const u32 due = needed(p, event) * load_relaxed(&p.loop->iteration);  // first: the next iteration may begin at once
 #if MPK_FAULT == 1
   const u32 before = add_relaxed(&p.counters[event], 1u);
 #else
   const u32 before = add_acq_rel(&p.counters[event], 1u);
 #endif
-  if (before + 1 == due) push(event_queue(p, event % p.schedulers), event);
+  const bool sent = event == p.events_count || !p.events[event].assigned;
+  if (sent && before + 1 == due) push(event_queue(p, event % p.schedulers), event);
 }
 
 // The scheduling policy: which worker a task goes to. `turn` is the scheduler's own state.
