@@ -19,8 +19,9 @@ from xdsl.utils.hints import isa, type_repr
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from mpkc.cli.common import output_file, output_path
-from mpkc.cli.errors import UserError, no_such, told_in_one_line
+from mpkc.cli.errors import UserError, told_in_one_line
 from mpkc.dialects.diagnostics import verify
+from mpkc.names import no_such
 from mpkc.parsing import STDIN, LocatedParser, decoded
 from mpkc.passes import get_all_passes
 
@@ -65,7 +66,7 @@ class MpkcOpt(xDSLOptMain):
         """A target or a frontend as it is written, where there is one of that name that takes those options."""
         spec = parse_spec(text)
         if spec.name not in available:
-            raise no_such(what, spec.name, available)
+            raise UserError(f"error: {no_such(what, spec.name, available)}")
         factory = available[spec.name]
         if not inspect.signature(factory).parameters:
             specified(what, factory(), spec)
@@ -111,7 +112,8 @@ class MpkcOpt(xDSLOptMain):
     def pass_of(self, spec: ArgSpec) -> ModulePass:
         """The pass of that name, with its options."""
         if spec.name not in self.available_passes:
-            raise no_such("pass", spec.name, get_all_passes(), self.available_passes, f"{self.name} --help lists them")
+            where = f"{self.name} --help lists them"
+            raise UserError(f"error: {no_such('pass', spec.name, get_all_passes(), self.available_passes, where)}")
         return specified("pass", self.available_passes[spec.name](), spec)
 
     def run(self) -> None:
@@ -132,7 +134,7 @@ def specified(what: str, kind: type[Specified], spec: ArgSpec) -> Specified:
     types = {field.name: hints[field.name] for field in fields(kind)}
     for option, values in spec.normalize_parameter_names().parameters.items():
         if option not in types:
-            raise no_such(f"option of {what} {spec.name}", option, types)
+            raise UserError(f"error: {no_such(f'option of {what} {spec.name}', option, types)}")
         if not fits(values, types[option]):
             given = ",".join(map(str, values)) or "nothing"
             raise UserError(

@@ -1,6 +1,7 @@
 """Reading MLIR text so that every operation knows where it was written."""
 
 import bisect
+import re
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
@@ -12,8 +13,10 @@ from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from mpkc.dialects.diagnostics import OpError
+from mpkc.names import no_such
 
 STDIN = "<stdin>"
+SHOWN = 160  # characters of a line in a message
 
 
 class LocatedParser(Parser):
@@ -62,6 +65,8 @@ class LocatedParser(Parser):
             if isinstance(err, OpError):
                 raise
             raise ParseError(self._current_token.span, str(err)) from err
+        except RecursionError as err:
+            raise ParseError(self._current_token.span, "nested too deeply") from err
         except Exception as err:  # xDSL's parsers of attributes meet odd text with errors of any kind
             raise ParseError(self._current_token.span, f"can't be parsed: {type(err).__name__}: {err}") from err
         if isinstance(module.location, UnknownLoc):
@@ -74,11 +79,23 @@ class LocatedParser(Parser):
         if undefined is not None and "used but not defined" in err.msg:
             name = f"%{undefined}"
             return ParseError(self._first_uses.get(name, err.span), f"{name} is used but never defined")
+        if unknown := re.fullmatch(r"Operation (\S+) is not registered", err.msg):
+            return self._unknown_operation(unknown[1], err.span)
         if err.msg == "Could not parse entire input!":
             found = self._current_token
             what = "the end of the file" if found.kind == MLIRTokenKind.EOF else repr(found.text)
             return ParseError(found.span, f"expected an operation, found {what}")
         return err
+
+    def _unknown_operation(self, name: str, after: Span[str] | Span[bytes]) -> ParseError:
+        dialect = name.partition(".")[0]
+        start = max(self.lexer.input.content.rfind(name, 0, after.start), 0)
+        if self.ctx.get_optional_dialect(dialect) is None:
+            message = no_such("dialect", dialect, (), self.ctx.registered_dialect_names, "mpkc opt --help")
+        else:
+            known = sorted(op.name for op in self.ctx.loaded_ops if op.name.startswith(f"{dialect}."))
+            message = no_such("operation", name, known)
+        return ParseError(Span(start, start + len(name), self.lexer.input), message)
 
     def _location(self, at: int) -> FileLineColLoc:
         """The place of a character of the text."""
@@ -93,9 +110,17 @@ def error_text(err: ParseError) -> str:
     start = err.span.input.get_start_of_line(err.span.start)
     content = err.span.input.content[start : err.span.input.get_end_of_line(err.span.start)]
     line = content.decode(errors="replace") if isinstance(content, bytes) else content
-    carets = "^" * max(1, min(len(err.span), len(line) - place.col + 1))
     message = " ".join(err.msg.split())
-    return f"{place.file}:{place.line}:{place.col}: error: {message}\n{line}\n{' ' * (place.col - 1)}{carets}"
+    return f"{place.file}:{place.line}:{place.col}: error: {message}\n{pointed_at(line, place.col, len(err.span))}"
+
+
+def pointed_at(line: str, column: int, length: int = 1) -> str:
+    """A line, or what is around the place in a long one, and carets below `length` characters from `column` on."""
+    first = max(0, column - 1 - SHOWN // 2) if len(line) > SHOWN else 0
+    shown = line[first : first + SHOWN]
+    at = column - 1 - first
+    indent = "".join(character if character == "\t" else " " for character in shown[:at].ljust(at))
+    return f"{shown}\n{indent}{'^' * max(1, min(length, len(shown) - at))}"
 
 
 def decoded(data: bytes, name: str) -> str:

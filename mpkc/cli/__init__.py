@@ -14,7 +14,7 @@ from mpkc.cli.run import run
 from mpkc.cli.stats import stats
 
 
-@click.group(cls=Tool, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("mpkc", cls=Tool, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mpkc")
 def main() -> None:
     """Compile tensor programs to one mega-kernel, and multi-engine kernels to barrier-free code.

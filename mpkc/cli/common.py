@@ -60,7 +60,9 @@ def print_table(*tables: Table) -> None:
     console = Console(markup=False, highlight=False, emoji=False)
     for number, each in enumerate(tables):
         needed = Measurement.get(console, console.options, each).minimum
-        console.print(*[""] * (number > 0), each, width=max(console.width, needed), crop=False)
+        with console.capture() as shown:  # rich has an answer of its own to closed pipes
+            console.print(*[""] * (number > 0), each, width=max(console.width, needed), crop=False)
+        click.echo(shown.get(), nl=False)
 
 
 def output_file(path: str) -> str:

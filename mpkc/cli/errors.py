@@ -2,9 +2,8 @@
 
 import os
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ from click.exceptions import NoArgsIsHelpError
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 
 from mpkc.dialects.diagnostics import OpError, place
-from mpkc.parsing import error_text
+from mpkc.names import no_such
+from mpkc.parsing import error_text, pointed_at
 from mpkc.runtime.errors import LaunchFailure, TargetError
 
 NO, BAD_INPUT, INTERRUPTED, NO_READER = 1, 2, 130, 141  # the last two as shells report the signals
@@ -96,28 +96,13 @@ def with_source_line(err: OpError) -> str:
         text = Path(file).read_text().splitlines()[line - 1]
     except (OSError, IndexError, UnicodeDecodeError):
         return str(err)
-    return f"{err}\n{text}\n{' ' * (column - 1)}^"
+    return f"{err}\n{pointed_at(text, column)}"
 
 
 def spec_error_text(err: ArgSpecParseError) -> str:
     """The error in a list of passes: `pass-pipeline:line:col: error: message`, the list, and a caret."""
     _, where, *context, message = str(err).rstrip().splitlines()
     return "\n".join([f"{where}: error: {message.strip()}", *context])
-
-
-def no_such(what: str, name: str, known: Iterable[str], hidden: Iterable[str] = (), where: str = "") -> UserError:
-    """The error for a name that there is not. It lists those that there are, those that look alike first.
-
-    Args:
-        known: the names that are listed.
-        hidden: further names, listed only where they look alike; `where` says how to see them all.
-    """
-    known, hidden = list(known), [other for other in hidden if other not in set(known)]
-    close = get_close_matches(name, [*known, *hidden], n=3)
-    listed = [*close, *(other for other in known if other not in close)]
-    guess = f": did you mean {close[0]}? There" if close else "; there"
-    more = f", and {len(hidden)} more: {where}" if hidden else ""
-    return UserError(f"error: no {what} is named {name!r}{guess} are: {', '.join(listed) or 'none'}{more}")
 
 
 class Tool(click.Group):
@@ -130,7 +115,7 @@ class Tool(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self.commands:
-            raise no_such("command", args[0], self.commands)
+            raise UserError(f"error: {no_such('command', args[0], self.commands)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -139,4 +124,4 @@ class Tool(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         with told_in_one_line():
-            sys.exit(super().main(*args, **kwargs | {"standalone_mode": False}))
+            sys.exit(super().main(*args, **kwargs | {"prog_name": self.name, "standalone_mode": False}))
