@@ -77,7 +77,8 @@ class Access:
         mode: read, write or update.
         lo, hi: int64 arrays [tasks, rank]; task t touches the box lo[t] <= index < hi[t].
         step: of each dimension: the task touches lo, lo + step, lo + 2 step, ... below hi. () is 1 everywhere.
-        moved: where data chooses a part of the region, such as the rows of a table: how much of it.
+        moved: where data chooses a part of the region, such as the rows of a table: how much of it. Of a region
+            that they write, the tasks of one operator choose different parts.
     """
 
     value: int
@@ -170,6 +171,16 @@ class Operator(IRDLOperation, ABC):
         """Of each operand that holds indices, by its number: how many there are, and of what."""
         return {}
 
+    def unit(self, operand: int) -> int:
+        """How many columns of an operand belong together: who writes it is cut on multiples."""
+        return 1
+
+    @property
+    def result_unit(self) -> int:
+        """How many columns of the first result its readers want together."""
+        readers = ((use.operation, use.index) for use in self.results[0].uses)
+        return math.lcm(*(reader.unit(operand) for reader, operand in readers if isinstance(reader, Operator)))
+
     @abstractmethod
     def dimensions(self) -> tuple[Dimension, ...]:
         """The output dimensions that a grid may cut."""
@@ -177,11 +188,6 @@ class Operator(IRDLOperation, ABC):
     @abstractmethod
     def accesses(self, tasks: Tasks) -> list[Access]:
         """What each task reads and writes of every operand and result."""
-
-    @property
-    def data_dependent(self) -> bool:
-        """Whether data decides how long a task takes, so that nobody can say it ahead of time."""
-        return False
 
     @property
     def data_dependent(self) -> bool:

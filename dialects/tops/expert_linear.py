@@ -1,6 +1,8 @@
 """Multiplication by the weights of the chosen experts."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType, i32
@@ -71,23 +73,20 @@ class ExpertLinearOp(Operator):
     def data_dependent(self) -> bool:
         return True
 
-    @property
-    def data_dependent(self) -> bool:
-        return True
-
     def dimensions(self) -> tuple[Dimension, ...]:
         experts, out, _ = shape_of(self.weight.type, 3, "weight")
-        return Dimension("experts", experts), Dimension("features", out)
+        return Dimension("experts", experts), Dimension("features", out, self.result_unit)
 
     def accesses(self, tasks: Tasks) -> list[Access]:
         x_rows, inner = shape_of(self.x.type, 2, "x")
         slots, _ = shape_of(self.result.type, 2, "result")
         experts, out = tasks.along(0), tasks.along(1)
+        result = Access(3, Mode.WRITE, *tasks.box(slots, out))
         return [
             Access(0, Mode.READ, *tasks.box(x_rows, inner), moved=self._moved_rows(tasks)),
             Access(1, Mode.READ, *tasks.box(experts, out, inner), moved=self._moved_weights(tasks)),
             Access(2, Mode.READ, *tasks.box(*shape_of(self.experts.type, 2, "experts"))),
-            Access(3, Mode.WRITE, *tasks.box(slots, out)),
+            replace(result, moved=Moved(result.elements, prod(shape_of(self.result.type, 2, "result")))),
         ]
 
     def _moved_rows(self, tasks: Tasks) -> Moved:
