@@ -29,25 +29,23 @@ def torch(transformers: Any) -> Any:
     return pytest.importorskip("torch", reason="torch is not installed: make peers")
 
 
-def greedy(torch: Any, model: Any, prompt: list[int], count: int) -> tuple[list[int], np.ndarray]:
-    """The `count` tokens after the prompt, and the logits of every position but the last [positions, vocabulary]."""
-    ids = list(prompt)
-    with torch.no_grad():
-        for _ in range(count):
-            logits = model(torch.tensor([ids]), use_cache=False).logits[0]
-            ids.append(int(logits[-1].argmax()))
-    return ids[len(prompt) :], logits.numpy()
+def assert_same(torch: Any, model: Model, theirs: Any, prompt: list[int], count: int = 8) -> list[int]:
+    """The `count` tokens that we choose, which are theirs, as are the logits of every position on the way.
 
-
-def assert_same(model: Model, theirs: tuple[list[int], np.ndarray], prompt: list[int]) -> None:
-    """Our tokens, and the logits of every position on the way to them, are theirs."""
-    tokens, logits = theirs
-    func = only_function(decode_step(model.config, context=len(prompt) + len(tokens), page_size=8))
+    They read our tokens at once: where their largest logit is each time the next of these, they would have chosen so.
+    """
+    func = only_function(decode_step(model.config, context=len(prompt) + count, page_size=8))
     decoder = ReferenceDecoder(func, program_weights(model, func))
-    fed = [*prompt, *tokens][: len(logits)]
-    ours = np.stack([decoder.step(token, position) for position, token in enumerate(fed)])
-    assert ours[len(prompt) - 1 :].argmax(axis=1).tolist() == tokens
-    assert np.max(np.abs(ours - logits)) <= TOLERANCE * np.max(np.abs(logits))
+    ids, steps = list(prompt), []
+    for position in range(len(prompt) + count - 1):
+        steps.append(decoder.step(ids[position], position))
+        if position >= len(prompt) - 1:
+            ids.append(int(steps[-1].argmax()))
+    with torch.no_grad():
+        expected = theirs(torch.tensor([ids[:-1]]), use_cache=False).logits[0].numpy()
+    assert expected[len(prompt) - 1 :].argmax(axis=1).tolist() == ids[len(prompt) :]
+    assert np.max(np.abs(np.stack(steps) - expected)) <= TOLERANCE * np.max(np.abs(expected))
+    return ids[len(prompt) :]
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -57,7 +55,7 @@ def test_checkpoints(
 ) -> None:
     path = tiny_checkpoint(architecture=architecture, tied=tied)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
-    assert_same(open_model(str(path)), greedy(torch, theirs, PROMPT, 8), PROMPT)
+    assert_same(torch, open_model(str(path)), theirs, PROMPT)
 
 
 @pytest.mark.parametrize("encoding", ["F32", "Q8_0"])
@@ -67,7 +65,7 @@ def test_gguf_files_with_rotated_pairs(
     model = open_model(str(tiny_gguf(encoding=encoding)))
     assert model.config.rope_style == "pairs"
     theirs = llama(model.config, model.tensor, attention="eager")
-    assert_same(model, greedy(torch, theirs, PROMPT, 8), PROMPT)
+    assert_same(torch, model, theirs, PROMPT)
 
 
 def test_smollm2(
@@ -80,6 +78,4 @@ def test_smollm2(
     """The real model, dequantized; its golden tokens too."""
     theirs = llama(smollm2.config, smollm2_weights.__getitem__, attention="eager")
     golden = smollm2_golden["The capital of France is"]
-    found = greedy(torch, theirs, golden["prompt_ids"], len(golden["new_ids"]))
-    assert found[0] == golden["new_ids"]
-    assert_same(smollm2, found, golden["prompt_ids"])
+    assert assert_same(torch, smollm2, theirs, golden["prompt_ids"], len(golden["new_ids"])) == golden["new_ids"]
