@@ -1,5 +1,6 @@
 """Decoding on the CPU: the host target beside other programs, and beside what the memory allows."""
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -70,13 +71,22 @@ class Floor:
 
 @dataclass(frozen=True)
 class HostBenchmark:
+    """All figures.
+
+    Attributes:
+        load: the machine's load average when it began, for each core: above 0.1 or so, figures are those of a busy one.
+        failures: programs that compute in float32 and chose other tokens.
+    """
+
     rows: list[Row]
     floor: Floor
+    load: float
     failures: list[str]
 
     def to_json(self) -> dict[str, object]:
         floor = asdict(self.floor) | {"tokens_per_second": self.floor.tokens_per_second}
-        return {"rows": [asdict(row) for row in self.rows], "floor": floor, "failures": self.failures}
+        rows = [asdict(row) for row in self.rows]
+        return {"rows": rows, "floor": floor, "load": self.load, "failures": self.failures}
 
 
 class HostTarget:
@@ -167,6 +177,7 @@ def bench_host(
         raise ValueError("a rate needs at least 2 tokens and 1 repetition")
     request_for(model.config, prompt, count)
     context, threads, tensor = len(prompt) + count, cores(), cache(model.tensor)
+    load = os.getloadavg()[0] / threads
     told("mpkc: compiling")
     host = HostTarget(model, context, threads, told)
     ours = Contender("mpkc host", host)
@@ -195,7 +206,7 @@ def bench_host(
         for row, contender in zip(rows, contenders, strict=True)
         if contender.peer and contender.peer.exact and not row.same_tokens
     ]
-    return HostBenchmark(rows, floor, failures)
+    return HostBenchmark(rows, floor, load, failures)
 
 
 def peers(model: Model, tensor: Callable[[str], Array], context: int, threads: int) -> Mapping[str, Callable[[], Peer]]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mpkc.bench.host import HostBenchmark
 
 PROMPT = "The capital of France is"
+BUSY = 0.1  # load average for each core
 
 
 @click.command()
@@ -83,3 +84,5 @@ def report(result: "HostBenchmark") -> None:
         f"memory allows {floor.tokens_per_second:.1f} tokens/s: {floor.bytes_per_token / 1e6:.0f} MB a token at "
         f"{floor.bytes_per_second / 1e9:.1f} GB/s, {floor.how}",
     )
+    if result.load > BUSY:
+        Console().print(f"the machine was busy: {result.load:.1f} programs ran for each core before this one")

@@ -21,6 +21,7 @@ from mpkc.inputs import decoding_input
 from mpkc.models.source import open_model
 from mpkc.models.weights import program_weights
 from mpkc.runtime.reference.decode import ReferenceDecoder
+from mpkc.targets import cores
 
 PROMPT, COUNT = (5, 7, 300), 6
 NAMES = ["mpkc host", "PyTorch loop", "transformers generate", "llama.cpp"]
@@ -70,6 +71,7 @@ def test_without_peers_their_rows_say_how_to_install_them(
         assert row["tokens_per_second"] is row["same_tokens"] is None
         assert row["note"] == "not installed: pip install 'mpkc[peers]'"
     assert printed["failures"] == []
+    assert printed["load"] >= 0
     assert "mpkc host: run 2 of 2" in told
 
 
@@ -154,6 +156,21 @@ def test_other_tokens_fail_only_where_arithmetic_is_ours(
     assert table.exit_code == code
     assert "other" in table.stdout
     assert "memory allows" in table.stdout
+
+
+@pytest.mark.parametrize(("load", "told"), [(0.0, False), (3.0, True)])
+def test_a_busy_machine_is_told(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tiny_gguf: Callable[..., Path],
+    load: float,
+    told: bool,
+) -> None:
+    without_peers(monkeypatch)
+    monkeypatch.setattr("os.getloadavg", lambda: (load * cores(), 0.0, 0.0))
+    result = bench_host(open_model(str(tiny_gguf())), PROMPT, COUNT, 1)
+    sys.modules["mpkc.cli.bench"].report(result)
+    assert ("the machine was busy: 3.0 programs" in capsys.readouterr().out) == told
 
 
 def test_an_unknown_benchmark_is_bad_usage() -> None:
