@@ -5,7 +5,7 @@ MPK, "MPK uses events to capture dependencies between tasks". Of a tensor, a rea
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -85,14 +85,14 @@ def first_tasks(operators: Sequence[Operator]) -> Index:
     return np.cumsum([0, *(op.tasks().count for op in operators)], dtype=np.int64)
 
 
-def task_pairs(operators: Sequence[Operator]) -> Pairs:
-    """(producer, consumer) of every dependency, each pair once: by consumer's, then producer's operator, then task.
+def task_pairs(operators: Sequence[Operator], found: Iterable[Dependency]) -> Pairs:
+    """(producer, consumer) of these dependencies, each pair once: by consumer's, then producer's operator, then task.
 
     Tasks are numbered operator by operator, as `first_tasks` says.
     """
     first = first_tasks(operators)
     grouped: defaultdict[tuple[int, int], list[Pairs]] = defaultdict(list)
-    for each in dependencies(operators, Regions()):
+    for each in found:
         grouped[each.consumer, each.producer].append((each.sources, each.targets))
     pairs = [
         (sources + first[producer], targets + first[consumer])

@@ -8,6 +8,7 @@ from xdsl.passes import ModulePass
 # In the order in which the pipelines run them.
 PASSES = {
     "tgraph-partition": "PartitionPass",
+    "tgraph-plan-memory": "PlanMemoryPass",
     "tgraph-build": "BuildPass",
     "tgraph-prune": "PrunePass",
     "tgraph-fuse-successors": "FuseSuccessorsPass",

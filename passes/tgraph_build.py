@@ -21,7 +21,8 @@ from xdsl.traits import SymbolTable
 
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.lists import Lists
-from mpkc.dialects.tgraph_dependencies import first_tasks, task_pairs
+from mpkc.dialects.tgraph_dependencies import Regions, dependencies, first_tasks, task_pairs
+from mpkc.dialects.tgraph_memory import memory_dependencies
 from mpkc.dialects.tgraph_operators import operators_in
 from mpkc.dialects.tgraph_table import Form, Table
 from mpkc.dialects.tgraph_table_op import TableOp
@@ -50,12 +51,15 @@ def table_of(function: FuncOp) -> Table:
     """The tasks of a function, operator by operator, and an event for each dependent pair of tasks.
 
     Raises:
-        OpError: at an operator that has no grid, or at an operation whose effect on tensors is not known.
+        OpError: at an operator that has no grid, or whose result is put where somebody still needs what stands there;
+            at an operation whose effect on tensors is not known.
     """
     operators = operators_in(function)
     _refuse_unknown(function)
     first = first_tasks(operators)
-    sources, targets = task_pairs(operators)
+    regions = Regions()
+    found = dependencies(operators, regions)
+    sources, targets = task_pairs(operators, [*found, *memory_dependencies(operators, regions, found)])
     tasks, events = int(first[-1]), len(sources)
     operator = np.repeat(np.arange(len(operators)), np.diff(first))
     return Table.of_lists(
