@@ -18,6 +18,7 @@ from mpkc.passes.tgraph_launch import LaunchPass
 from mpkc.passes.tgraph_linearize import LinearizePass
 from mpkc.passes.tgraph_normalize import NormalizePass
 from mpkc.passes.tgraph_partition import PartitionPass
+from mpkc.passes.tgraph_plan_memory import PlanMemoryPass
 from mpkc.passes.tgraph_prune import PrunePass
 
 Launch = Literal["mixed", "jit", "aot"]
@@ -40,6 +41,7 @@ def task_graph(options: Options) -> list[ModulePass]:
     """From tensor operators to the linearized table (MPK, section 4)."""
     return [
         PartitionPass(workers=options.workers),
+        PlanMemoryPass(),
         BuildPass(),
         PrunePass(),
         FuseSuccessorsPass(),

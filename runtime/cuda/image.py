@@ -14,6 +14,8 @@ from mpkc.dialects.tgraph_table import Table
 from mpkc.dialects.tops.base import Array, Operator, Tasks, element_of
 from mpkc.dialects.tops.decode import DecodeSignature, decode_signature, is_decode
 from mpkc.dialects.tops.function import argument_names
+from mpkc.dialects.tops.memory import spans
+from mpkc.dialects.tops.pool import ALIGNMENT, pool_bytes
 from mpkc.dialects.tops.weight import WeightOp
 from mpkc.runtime.cuda.bodies import PAGE_FLOATS, SCRATCH_FLOATS
 from mpkc.runtime.cuda.emit import Program
@@ -67,6 +69,14 @@ class Memory(Protocol):
         ...
 
 
+    def write(self, address: int, array: Array) -> None:
+        """Put `array` in the place of the array of the same shape and dtype that was placed at `address`."""
+        ...
+
+    def fresh(self) -> "Memory":
+        """A memory of the same kind with nothing in it."""
+        ...
+
 @dataclass(frozen=True)
 class Request:
     """What one launch decodes.
@@ -96,6 +106,8 @@ class Image:
         inputs: arrays by argument name, of the argument's shape; buffers not named start as zeros. Host memory is
             used in place where dtype and layout allow, so buffers and inputs are updated there.
     """
+        beside: an image whose weights, buffers and activation pool this one uses too, where names and types agree;
+            the two must not be launched at the same time. Its pool must be large enough.
 
     def __init__(
         self,
@@ -106,7 +118,10 @@ class Image:
         workers: int,
         schedulers: int,
     ):
-        self.program, self.memory = program, memory
+        beside: "Image | None" = None,
+        self.program, self.memory, self._launch = program, memory, memory
+        self._shared: dict[str, int] = {} if beside is None else beside._shared
+        self._weight = weight
         self.workers, self.schedulers = workers, schedulers
         self.decode: DecodeSignature | None = decode_signature(program.func) if is_decode(program.func) else None
         self.addresses: dict[SSAValue, int] = {}
@@ -121,23 +136,58 @@ class Image:
         self.starting = int(np.count_nonzero(table.task_wait < 0))
 
     def _place_values(self, weight: Callable[[WeightOp], Array], inputs: Mapping[str, Array]) -> None:
+    def sibling(self, program: Program, inputs: Mapping[str, Array]) -> "Image":
+        """Another program beside this one; `inputs` are those of its arguments that the two do not share."""
+        return Image(program, self.memory, self._weight, inputs, self.workers, self.schedulers, self)
+
         func = self.program.func
         for name, argument in zip(argument_names(func), func.args, strict=True):
-            given = inputs.get(name)
-            array = np.zeros(*layout(argument.type)) if given is None else given
-            self.addresses[argument] = self.memory.place(np.ascontiguousarray(array, layout(argument.type)[1]))
+            self.addresses[argument] = self._place_argument(name, argument.type, inputs)
+        places = spans(self.program.operators)
+        pool = self._place_pool(pool_bytes(func) or 0) if places else 0
         for op in func.body.block.ops:
             if isinstance(op, WeightOp):
-                self.addresses[op.result] = self.memory.place(weight(op))
+                self.addresses[op.result] = self._once(f"weight {op.key}", lambda op=op: weight(op))
             elif isinstance(op, Operator):
                 for result in op.results:
-                    self.addresses[result] = self.memory.place(unwritten(result.type))
+                    self.addresses[result] = (
+                        pool + places[result][0] if result in places else self.memory.place(unwritten(result.type))
+                    )
+
+    def _place_argument(self, name: str, type: Attribute, inputs: Mapping[str, Array]) -> int:
+        shape, dtype = layout(type)
+
+        def array() -> Array:
+            given = inputs.get(name)
+            return np.zeros(shape, dtype) if given is None else np.ascontiguousarray(given, dtype)
+
+        return (
+            self._once(f"buffer {name} {type}", array) if isinstance(type, MemRefType) else self.memory.place(array())
+        )
+
+    def _place_pool(self, size: int) -> int:
+        """The address of the activation pool, every element of it NaN, or -1."""
+        pool = self._once("pool", lambda: aligned_bytes(size))
+        held = self.memory.read(pool).size
+        if held < size:
+            raise ValueError(f"the image beside has a pool of {held} bytes, but {size} are needed: begin with this one")
+        return pool
+
+    def _once(self, name: str, array: Callable[[], Array]) -> int:
+        """The address of what images beside each other share under a name; placed where none has done it yet."""
+        if name not in self._shared:
+            self._shared[name] = self.memory.place(array())
+        return self._shared[name]
 
     def read(self, value: SSAValue) -> Array:
-        """What now stands in a value's buffer."""
+        """What now stands in the memory of an argument, of a weight, or of a result that is not in the pool."""
         return self.memory.read(self.addresses[value])
 
     def results(self) -> list[Array]:
+    def write(self, value: SSAValue, array: Array) -> None:
+        """Change an argument."""
+        self.memory.write(self.addresses[value], np.ascontiguousarray(array, layout(value.type)[1]))
+
         """The function's results."""
         terminator = self.program.func.body.block.last_op
         assert terminator is not None
@@ -148,8 +198,12 @@ class Image:
         return self.memory.read(self._profile)
 
     def params(self, request: Request | None) -> tuple[Params, "TokenRing"]:
-        """The parameters of one launch, with fresh counters and queues, and the ring that the host reads."""
-        table, memory = self.program.table, self.memory
+        """The parameters of one launch, with fresh counters and queues, and the ring that the host reads.
+
+        They hold until the next call.
+        """
+        table = self.program.table
+        memory = self._launch = self.memory.fresh()
         ring = TokenRing(memory, 1 if request is None or request.lockstep else power_of_two(request.iterations + 1))
         task_capacity = power_of_two(-(-table.task_count // self.workers) + 1)
         event_capacity = power_of_two(table.event_count + 2)
@@ -188,8 +242,8 @@ class Image:
             arguments, terminator = self.program.func.args, self.program.func.body.block.last_op
             assert terminator is not None
             loop["prompt_length"], loop["stop_count"] = len(request.prompt), len(request.stop)
-            loop["prompt"] = self.memory.place(np.array(request.prompt, np.uint32))
-            loop["stop"] = self.memory.place(np.array([*request.stop, 0], np.uint32))
+            loop["prompt"] = self._launch.place(np.array(request.prompt, np.uint32))
+            loop["stop"] = self._launch.place(np.array([*request.stop, 0], np.uint32))
             loop["token"] = self.addresses[arguments[self.decode.token]]
             loop["position"] = self.addresses[arguments[self.decode.positions]]
             loop["chosen"] = self.addresses[terminator.operands[self.decode.next_token]]
@@ -225,6 +279,13 @@ def unwritten(type: Attribute) -> Array:
     """An array whose elements show where they are read before they were written: NaN, or -1."""
     shape, dtype = layout(type)
     return np.full(shape, np.nan if dtype is np.float32 else -1, dtype)
+
+
+def aligned_bytes(size: int) -> Array:
+    """`size` bytes from a multiple of ALIGNMENT on. Floats in them are NaN, integers -1."""
+    block = np.full(size + ALIGNMENT, 0xFF, np.uint8)
+    start = -int(block.ctypes.data) % ALIGNMENT
+    return block[start : start + size]
 
 
 def empty_queues(count: int, capacity: int) -> npt.NDArray[np.void]:

@@ -4,6 +4,7 @@ import importlib
 import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,13 @@ class CudaMemory:
         with self._cupy.cuda.Stream(non_blocking=True):  # the kernel may still run on the default stream
             return self._cupy.asnumpy(placed).view(dtype).reshape(shape)
 
+    def write(self, address: int, array: Array) -> None:
+        placed, _, _ = self._arrays[address]
+        placed.set(array.reshape(-1).view(np.uint8))
+
+    def fresh(self) -> "CudaMemory":
+        return CudaMemory(self._cupy)
+
 
 class CudaRun:
     """A program in device memory and the kernel that runs it.
@@ -136,6 +144,12 @@ class CudaRun:
                 f"{workers} workers and a block of schedulers must all be resident, but {self.device.name} has room "
                 f"for {room} blocks: use --workers {room - 1} or fewer"
             )
+
+    def sibling(self, program: Program, inputs: Mapping[str, Array]) -> "CudaRun":
+        """Another program of the same source, in the same kernel and beside this one's image."""
+        other = copy(self)
+        other.image = self.image.sibling(program, inputs)
+        return other
 
     def launch(self, params: Params) -> None:
         """Start the kernel; does not wait for it."""

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Generator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +33,12 @@ class HostMemory:
 
     def read(self, address: int) -> Array:
         return self._arrays[address]
+
+    def write(self, address: int, array: Array) -> None:
+        self._arrays[address][...] = array
+
+    def fresh(self) -> "HostMemory":
+        return HostMemory()
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,12 @@ class HostRun:
         self.options = options
         self.library = HostLibrary(build_host(program.source, options.mode, options.sanitizer, options.defines))
         self.image = Image(program, HostMemory(), weight, inputs, options.workers, options.schedulers)
+
+    def sibling(self, program: Program, inputs: Mapping[str, Array]) -> "HostRun":
+        """Another program of the same source, in the same library and beside this one's image."""
+        other = copy(self)
+        other.image = self.image.sibling(program, inputs)
+        return other
 
     def launch(self, params: Params) -> None:
         """One launch of the kernel; raises LaunchError."""
