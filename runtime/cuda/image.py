@@ -19,6 +19,7 @@ from mpkc.dialects.tops.pool import ALIGNMENT, pool_bytes
 from mpkc.dialects.tops.weight import WeightOp
 from mpkc.runtime.cuda.bodies import PAGE_FLOATS, SCRATCH_FLOATS
 from mpkc.runtime.cuda.emit import Program
+from mpkc.runtime.cuda.queues import power_of_two, queue_capacities
 
 VIEW = np.dtype(
     [("data", np.uint64), ("rows", np.uint32), ("columns", np.uint32), ("stride", np.uint32), ("origin", np.uint32)]
@@ -68,7 +69,6 @@ class Memory(Protocol):
         """What now stands in the array placed at `address`."""
         ...
 
-
     def write(self, address: int, array: Array) -> None:
         """Put `array` in the place of the array of the same shape and dtype that was placed at `address`."""
         ...
@@ -76,6 +76,7 @@ class Memory(Protocol):
     def fresh(self) -> "Memory":
         """A memory of the same kind with nothing in it."""
         ...
+
 
 @dataclass(frozen=True)
 class Request:
@@ -105,9 +106,9 @@ class Image:
         weight: the tensor of a weight, float32 of its shape.
         inputs: arrays by argument name, of the argument's shape; buffers not named start as zeros. Host memory is
             used in place where dtype and layout allow, so buffers and inputs are updated there.
-    """
         beside: an image whose weights, buffers and activation pool this one uses too, where names and types agree;
             the two must not be launched at the same time. Its pool must be large enough.
+    """
 
     def __init__(
         self,
@@ -117,8 +118,8 @@ class Image:
         inputs: Mapping[str, Array],
         workers: int,
         schedulers: int,
-    ):
         beside: "Image | None" = None,
+    ):
         self.program, self.memory, self._launch = program, memory, memory
         self._shared: dict[str, int] = {} if beside is None else beside._shared
         self._weight = weight
@@ -128,18 +129,18 @@ class Image:
         self._place_values(weight, inputs)
         table = program.table
         self._tasks = memory.place(descriptors(program, self.addresses))
-        self._events = memory.place(events(program))
+        self._events = memory.place(events(program.table))
         items, offsets = assigned_tasks(table, workers)
         self._assigned, self._assigned_offsets = memory.place(items), memory.place(offsets)
         self._profile = memory.place(np.zeros((workers, 2), np.uint32))
         self.ending = int(np.count_nonzero(table.task_trigger < 0))
         self.starting = int(np.count_nonzero(table.task_wait < 0))
 
-    def _place_values(self, weight: Callable[[WeightOp], Array], inputs: Mapping[str, Array]) -> None:
     def sibling(self, program: Program, inputs: Mapping[str, Array]) -> "Image":
         """Another program beside this one; `inputs` are those of its arguments that the two do not share."""
         return Image(program, self.memory, self._weight, inputs, self.workers, self.schedulers, self)
 
+    def _place_values(self, weight: Callable[[WeightOp], Array], inputs: Mapping[str, Array]) -> None:
         func = self.program.func
         for name, argument in zip(argument_names(func), func.args, strict=True):
             self.addresses[argument] = self._place_argument(name, argument.type, inputs)
@@ -183,11 +184,11 @@ class Image:
         """What now stands in the memory of an argument, of a weight, or of a result that is not in the pool."""
         return self.memory.read(self.addresses[value])
 
-    def results(self) -> list[Array]:
     def write(self, value: SSAValue, array: Array) -> None:
         """Change an argument."""
         self.memory.write(self.addresses[value], np.ascontiguousarray(array, layout(value.type)[1]))
 
+    def results(self) -> list[Array]:
         """The function's results."""
         terminator = self.program.func.body.block.last_op
         assert terminator is not None
@@ -205,9 +206,8 @@ class Image:
         table = self.program.table
         memory = self._launch = self.memory.fresh()
         ring = TokenRing(memory, 1 if request is None or request.lockstep else power_of_two(request.iterations + 1))
-        task_capacity = power_of_two(-(-table.task_count // self.workers) + 1)
-        event_capacity = power_of_two(table.event_count + 2)
-        event_slots, event_tails = empty_queues(self.schedulers, event_capacity), np.zeros(self.schedulers, np.uint32)
+        queues = queue_capacities(table, self.workers, self.schedulers)
+        event_slots, event_tails = empty_queues(self.schedulers, queues.event), np.zeros(self.schedulers, np.uint32)
         first = table.event_count % self.schedulers  # the scheduler of the event that starts an iteration
         event_slots[first, 0] = (1, table.event_count)
         event_tails[first] = 1
@@ -215,7 +215,7 @@ class Image:
             tasks=self._tasks,
             events=self._events,
             counters=memory.place(np.zeros(table.event_count + 1, np.uint32)),
-            task_slots=memory.place(empty_queues(self.workers, task_capacity)),
+            task_slots=memory.place(empty_queues(self.workers, queues.task)),
             task_tails=memory.place(np.zeros(self.workers, np.uint32)),
             event_slots=memory.place(event_slots),
             event_tails=memory.place(event_tails),
@@ -223,8 +223,8 @@ class Image:
             assigned=self._assigned,
             assigned_offsets=self._assigned_offsets,
             profile=self._profile,
-            task_capacity=task_capacity,
-            event_capacity=event_capacity,
+            task_capacity=queues.task,
+            event_capacity=queues.event,
             events_count=table.event_count,
             ending=self.ending,
             starting=self.starting,
@@ -295,11 +295,6 @@ def empty_queues(count: int, capacity: int) -> npt.NDArray[np.void]:
     return slots
 
 
-def power_of_two(least: int) -> int:
-    """The smallest power of two that is at least `least`."""
-    return 1 << max(0, least - 1).bit_length()
-
-
 def assigned_tasks(table: Table, workers: int) -> tuple[Array, Array]:
     """The tasks assigned to each worker ahead of time, worker by worker in linear order, and where each list starts.
 
@@ -315,9 +310,8 @@ def assigned_tasks(table: Table, workers: int) -> tuple[Array, Array]:
     return items, (bounds - bounds[0]).astype(np.uint32)
 
 
-def events(program: Program) -> npt.NDArray[np.void]:
-    """`mpk::Event` of each event."""
-    table = program.table
+def events(table: Table) -> npt.NDArray[np.void]:
+    """`mpk::Event` of each event of a linear table."""
     records = np.zeros(table.event_count, EVENT)
     records["needed"], records["first"], records["last"] = table.triggers_needed, table.event_first, table.event_last
     if table.task_worker is not None:
