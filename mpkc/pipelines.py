@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from mpkc.dialects.diagnostics import verify
+from mpkc.dialects.tgraph_graph import GraphOp
 from mpkc.dialects.tgraph_table import Form
 from mpkc.dialects.tgraph_table_op import TableOp
 from mpkc.passes.tgraph_build import BuildPass
@@ -17,6 +18,7 @@ from mpkc.passes.tgraph_fuse_successors import FuseSuccessorsPass
 from mpkc.passes.tgraph_launch import LaunchPass
 from mpkc.passes.tgraph_linearize import LinearizePass
 from mpkc.passes.tgraph_normalize import NormalizePass
+from mpkc.passes.tgraph_pack import PackPass
 from mpkc.passes.tgraph_partition import PartitionPass
 from mpkc.passes.tgraph_plan_memory import PlanMemoryPass
 from mpkc.passes.tgraph_prune import PrunePass
@@ -53,11 +55,13 @@ def task_graph(options: Options) -> list[ModulePass]:
 
 
 def remaining(module: ModuleOp, options: Options) -> list[ModulePass]:
-    """The passes of `task_graph` that a module still needs: all, or those after the form its table has."""
-    forms = {op.table.form for op in module.ops if isinstance(op, TableOp)}
-    if not forms:
+    """The passes of `task_graph` that a module still needs: all, or those after the form its graph has."""
+    graphs = [op for op in module.ops if isinstance(op, TableOp | GraphOp)]
+    if not graphs:
         return task_graph(options)
-    steps: list[ModulePass] = [NormalizePass()] if Form.GENERAL in forms else []
+    forms = {op.form.data for op in graphs}
+    steps: list[ModulePass] = [PackPass()] if any(isinstance(op, GraphOp) for op in graphs) else []
+    steps += [NormalizePass()] if Form.GENERAL in forms else []
     return steps + ([] if forms == {Form.LINEAR} else [LinearizePass()])
 
 

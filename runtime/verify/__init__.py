@@ -1,0 +1,1 @@
+"""Checks of task graphs before anything runs (docs/verify.md)."""
