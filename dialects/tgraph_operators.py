@@ -89,8 +89,9 @@ def kind_of(op: Operator) -> str:
 
 
 def signature(op: Operator) -> object:
-    """Equal for operators that a grid cuts alike: of one name, with equal types and properties."""
-    return op.name, tuple(op.operand_types), tuple(op.result_types), frozenset(op.properties.items())
+    """Equal for operators that a grid cuts alike: of one name, with equal types, properties and dimensions."""
+    types = tuple(op.operand_types), tuple(op.result_types)
+    return op.name, types, frozenset(op.properties.items()), op.dimensions()
 
 
 def infos_of_function(function: FuncOp) -> tuple[OperatorInfo, ...]:

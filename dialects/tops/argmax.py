@@ -43,6 +43,11 @@ class ArgmaxPartialOp(Operator):
         expect(1 <= count <= columns, f"parts is {count}, but {columns} columns have 1 to {columns} parts")
         return TensorType(expect_float(x, "x"), (rows, count)), TensorType(i32, (rows, count))
 
+    @property
+    def has_free_parts(self) -> bool:
+        """Whether only an argmax_reduce reads the results, so that the number of parts is nobody else's business."""
+        return all(isinstance(use.operation, ArgmaxReduceOp) for result in self.results for use in result.uses)
+
     def with_parts(self, parts: int) -> "ArgmaxPartialOp":
         """The operator with another number of parts, put in this one's place."""
         types = self.infer([self.x.type], {"parts": IntegerAttr(parts, i64)})

@@ -130,12 +130,12 @@ class Tasks:
 
     @property
     def count(self) -> int:
-        return int(np.prod(self.grid, dtype=np.int64))
+        return math.prod(self.grid)
 
     def along(self, axis: int) -> tuple[Index, Index]:
         """lo and hi [tasks] of each task along one of the operator's dimensions."""
         lo, hi = self.dimensions[axis].cut(self.grid[axis])
-        inner = int(np.prod(self.grid[axis + 1 :], dtype=np.int64))
+        inner = math.prod(self.grid[axis + 1 :])
         part = np.arange(self.count) // inner % self.grid[axis]
         return lo[part], hi[part]
 

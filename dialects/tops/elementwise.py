@@ -88,6 +88,9 @@ class SiluMulOp(Operator):
         gate, up = operands[0][:, 0::2], operands[0][:, 1::2]
         return (gate / (1 + np.exp(-gate)) * up,)
 
+    def unit(self, operand: int) -> int:
+        return 2
+
     def dimensions(self) -> tuple[Dimension, ...]:
         rows, features = shape_of(self.result.type, 2, "result")
         return Dimension("rows", rows), Dimension("features", features)

@@ -48,7 +48,7 @@ class LinearOp(Operator):
 
     def dimensions(self) -> tuple[Dimension, ...]:
         rows, out = shape_of(self.result.type, 2, "result")
-        return Dimension("rows", rows), Dimension("features", out)
+        return Dimension("rows", rows), Dimension("features", out, self.result_unit)
 
     def accesses(self, tasks: Tasks) -> list[Access]:
         _, inner = shape_of(self.x.type, 2, "x")

@@ -1,10 +1,8 @@
-"""tgraph-partition and tgraph-build: against every pair of tasks, compared box by box."""
+"""tgraph-build: against every pair of tasks, compared box by box."""
 
 import random
-import time
 from collections.abc import Mapping, Sequence
 from itertools import product
-from math import prod
 
 import numpy as np
 import pytest
@@ -21,7 +19,6 @@ from mpkc.dialects.tgraph_operators import operators_in
 from mpkc.dialects.tgraph_table import Table
 from mpkc.dialects.tops.base import Access, Dimension, Mode, Operator, Tasks
 from mpkc.dialects.tops.overlap import overlaps
-from mpkc.passes.tgraph_partition import PartitionPass
 
 
 @st.composite
@@ -200,93 +197,3 @@ func.func @f(%x : tensor<64x4096xf32>) {
   func.return
 }
 """
-
-
-def linear(rows: int, inner: int, out: int, grid: str = "") -> str:
-    x, y, w = f"tensor<{rows}x{inner}xf32>", f"tensor<{rows}x{out}xf32>", f"tensor<{out}x{inner}xf32>"
-    return f"""
-    func.func @f(%x : {x}) {{
-      %w = tops.weight "w" : {w}
-      %0 = tops.linear %x, %w {grid} : ({x}, {w}) -> {y}
-      func.return
-    }}"""
-
-
-def grids(text: str, options: str) -> list[tuple[int, ...] | None]:
-    module = parsed(text)
-    run_passes(module, f"tgraph-partition{{{options}}}")
-    function = module.body.block.first_op
-    assert isinstance(function, FuncOp)
-    return [op.grid for op in operators_in(function)]
-
-
-@pytest.mark.parametrize(
-    ("rows", "inner", "out", "workers", "grid"),
-    [
-        (1, 4096, 4096, 128, (1, 128)),
-        (1, 2048, 4096, 132, (1, 128)),  # a worker less is better than a second wave
-        (1, 4096, 24576, 128, (1, 128)),
-        (16, 1024, 1024, 128, (1, 128)),  # rows would read the weight again
-        (512, 1024, 64, 128, (32, 4)),  # square tiles share most
-        (4096, 64, 32, 128, (128, 1)),  # here x is what is large
-    ],
-)
-def test_partition_loads_least(rows: int, inner: int, out: int, workers: int, grid: tuple[int, int]) -> None:
-    assert grids(linear(rows, inner, out), f"workers={workers} min_bytes=0") == [grid]
-
-
-@pytest.mark.parametrize(
-    ("rows", "inner", "out", "workers"), [(4, 64, 96, 12), (6, 32, 50, 8), (3, 16, 7, 16), (8, 8, 8, 4)]
-)
-def test_partition_finds_the_cheapest_grid(rows: int, inner: int, out: int, workers: int) -> None:
-    """By trying all grids: none of the right size makes the busiest worker read less."""
-    (found,) = grids(linear(rows, inner, out), f"workers={workers} min_bytes=0")
-    assert found is not None
-
-    def busiest(grid: tuple[int, ...]) -> int:
-        waves = -(-prod(grid) // workers)
-        return waves * 4 * inner * (-(-rows // grid[0]) + -(-out // grid[1]))
-
-    wide = min(-(-3 * workers // 4), rows * out)
-    equal_rows = [parts for parts in range(1, rows + 1) if rows % parts == 0]
-    possible = [g for g in product(equal_rows, range(1, out + 1)) if wide <= prod(g) <= 2 * workers]
-    assert busiest(found) == min(map(busiest, possible))
-
-
-def test_partition_keeps_what_the_user_wrote() -> None:
-    assert grids(linear(4, 64, 96, "{grid = array<i64: 2, 3>}"), "workers=12") == [(2, 3)]
-
-
-def test_partition_cuts_no_smaller_than_worth_a_task() -> None:
-    # 3 MiB moved: 48 tasks of 64 KiB.
-    assert [prod(grid or ()) for grid in grids(ADD, "workers=128 min_bytes=65536")] == [48]
-    assert [prod(grid or ()) for grid in grids(ADD, "workers=128 min_bytes=100000000")] == [1]
-
-
-ARGMAX = """
-func.func @f(%x : tensor<1x4000xf32>) {{
-  %m, %i = tops.argmax_partial %x {{parts = 2 : i64{grid}}} : (tensor<1x4000xf32>) -> (tensor<1x2xf32>, tensor<1x2xi32>)
-  %0 = tops.argmax_reduce %m, %i : (tensor<1x2xf32>, tensor<1x2xi32>) -> tensor<1xi32>
-  func.return
-}}
-"""
-
-
-def test_partition_gives_argmax_a_part_for_each_worker() -> None:
-    module = parsed(ARGMAX.format(grid=""))
-    run_passes(module, "tgraph-partition{workers=32 min_bytes=0}")
-    function = module.body.block.first_op
-    assert isinstance(function, FuncOp)
-    partial, _ = operators_in(function)
-    assert [str(result.type) for result in partial.results] == ["tensor<1x32xf32>", "tensor<1x32xi32>"]
-    assert partial.grid == (1, 32)
-    assert grids(ARGMAX.format(grid=", grid = array<i64: 1, 2>"), "workers=32") == [(1, 2), (1,)]
-
-
-def test_partition_of_many_operators_is_fast() -> None:
-    x = "tensor<1x4096xbf16>"
-    body = "\n".join(f"%{i + 1} = tops.add %{i}, %{i} : ({x}, {x}) -> {x}" for i in range(600))
-    module = parsed(f"func.func @f(%0 : {x}) {{ {body} func.return }}")
-    started = time.process_time()
-    PartitionPass(min_bytes=0).apply(None, module)  # pyright: ignore[reportArgumentType]
-    assert time.process_time() - started < 1

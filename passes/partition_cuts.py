@@ -1,0 +1,79 @@
+"""Where the cuts of two operators fall together, so that no task depends on a part of another's neighbour.
+
+A tensor is cut by the tasks that write it and by those that read it. Where each cut of the one is a cut of the other,
+every writer triggers one event and every reader waits on one; where they are not, tasks trigger and wait on two, and
+`tgraph-normalize` must add empty tasks for them.
+"""
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, field
+
+from xdsl.ir import OpResult, SSAValue
+
+from mpkc.dialects.tgraph_operators import signature
+from mpkc.dialects.tops.base import Access, Grid, Operator, Tasks
+
+Cuts = tuple[frozenset[int], ...]  # of each dimension of a value: where the regions of tasks start
+
+
+@dataclass
+class Neighbours:
+    """The cuts of the operators around one, computed once for all operators that are alike."""
+
+    _known: dict[object, dict[int, Cuts]] = field(default_factory=dict[object, dict[int, Cuts]])
+
+    def key(self, op: Operator) -> object:
+        """Equal for operators that stand between operators alike."""
+        return tuple((value, signature(other), other.grid) for value, other, _ in _around(op))
+
+    def around(self, op: Operator) -> list[tuple[int, Cuts]]:
+        """(number of the operand or result, cuts) of each operator that writes an operand or reads a result.
+
+        Of one that has no grid yet the finest cuts that it can have.
+        """
+        return [(value, self._cuts(other)[number]) for value, other, number in _around(op)]
+
+    def _cuts(self, op: Operator) -> dict[int, Cuts]:
+        key = signature(op), op.grid
+        if key not in self._known:
+            grids = [op.grid] if op.grid else _finest(op)
+            accesses = [access for grid in grids for access in op.accesses(Tasks(op.dimensions(), grid))]
+            self._known[key] = cuts_of(accesses, range(len(op.operands) + len(op.results)))
+        return self._known[key]
+
+
+def cuts_of(accesses: Iterable[Access], values: Container[int]) -> dict[int, Cuts]:
+    """The cuts of these operands and results, by number."""
+    cuts: dict[int, Cuts] = {}
+    for access in accesses:
+        if access.value in values:
+            starts = tuple(map(frozenset[int], access.lo.T.tolist()))
+            known = cuts.get(access.value, starts)
+            cuts[access.value] = tuple(map(frozenset[int].union, known, starts))
+    return cuts
+
+
+def fall_together(some: Cuts, others: Cuts) -> bool:
+    """Whether in every dimension the cuts of the one are all cuts of the other."""
+    return all(a <= b or b <= a for a, b in zip(some, others, strict=True))
+
+
+def _around(op: Operator) -> list[tuple[int, Operator, int]]:
+    """(operand or result of `op`, operator beside it, what it is to that one)."""
+    found: list[tuple[int, Operator, int]] = []
+    for number, operand in enumerate(op.operands):
+        if isinstance(operand, OpResult) and isinstance(operand.op, Operator):
+            found.append((number, operand.op, len(operand.op.operands) + operand.index))
+    for index, result in enumerate(op.results):
+        found += [(len(op.operands) + index, reader, at) for reader, at in _readers(result)]
+    return found
+
+
+def _readers(value: SSAValue) -> list[tuple[Operator, int]]:
+    return [(use.operation, use.index) for use in value.uses if isinstance(use.operation, Operator)]
+
+
+def _finest(op: Operator) -> list[Grid]:
+    """For each dimension the grid that cuts it, and only it, as finely as possible."""
+    most = [dimension.most for dimension in op.dimensions()]
+    return [tuple(parts if at == axis else 1 for at, parts in enumerate(most)) for axis in range(len(most))]
