@@ -7,16 +7,23 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.ir import Operation
 from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser.generic_parser import ParserState
 from xdsl.universe import Universe
 from xdsl.utils.exceptions import DiagnosticException, ParseError
-from xdsl.utils.lexer import Span
-from xdsl.utils.mlir_lexer import MLIRTokenKind
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from mpkc.dialects.diagnostics import OpError
 from mpkc.names import no_such
 
 STDIN = "<stdin>"
 SHOWN = 160  # characters of a line in a message
+
+
+class Lexer(MLIRLexer):
+    """xDSL's, which takes exponential time for a string that does not end, in linear time."""
+
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 
 class LocatedParser(Parser):
@@ -27,7 +34,8 @@ class LocatedParser(Parser):
     """
 
     def __init__(self, ctx: Context, text: str, name: str = "<unknown>", line_offset: int = 0):
-        super().__init__(ctx, text, name)
+        super().__init__(ctx, "", name)
+        self._parser_state = ParserState(Lexer(Input(text, name)))
         self._starts = [0]
         at = text.find("\n")
         while at != -1:
@@ -51,7 +59,7 @@ class LocatedParser(Parser):
         return operand
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
-        """The module; where the text has none of its own, the one around its operations stands at its start.
+        """The module; where the text has none of its own, it stands where its first operation does.
 
         Raises:
             ParseError: whatever is wrong with the text.
@@ -69,8 +77,8 @@ class LocatedParser(Parser):
             raise ParseError(self._current_token.span, "nested too deeply") from err
         except Exception as err:  # xDSL's parsers of attributes meet odd text with errors of any kind
             raise ParseError(self._current_token.span, f"can't be parsed: {type(err).__name__}: {err}") from err
-        if isinstance(module.location, UnknownLoc):
-            module.location = self._location(0)
+        if isinstance(module.location, UnknownLoc) and (first := module.body.block.first_op):
+            module.location = first.location
         return module
 
     def _explained(self, err: ParseError) -> ParseError:

@@ -16,12 +16,14 @@ def only_function(module: ModuleOp) -> FuncOp:
     """The function of a module that has one.
 
     Raises:
-        OpError: where it has none, or more.
+        OpError: where it has none, or more, or it has no body.
     """
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     if len(functions) != 1:
         where = functions[1] if functions else module
         raise OpError(where, f"a program is one func.func, but the module has {len(functions)}")
+    if functions[0].is_declaration:
+        raise OpError(functions[0], f"@{functions[0].sym_name.data} has no body, so there is nothing to run")
     return functions[0]
 
 

@@ -17,7 +17,7 @@ ARCHS = ("sm_80", "sm_90a", "sm_100a")
 
 @click.command(name="compile")
 @click.argument("input")
-@click.option("--target", type=click.Choice(["cuda", "host"]), default="cuda", show_default=True)
+@click.option("--target", type=click.Choice(["cuda", "host"]), default="cuda", show_default=True, help="Of a binary.")
 @click.option("--emit", type=click.Choice(STAGES), default="source", show_default=True, help="Where to stop.")
 @click.option("-o", "--output", type=output_file, metavar="OUT", help="The file to write.  [default: standard output]")
 @click.option("--arch", type=click.Choice(ARCHS), default="sm_90a", show_default=True, help="Of a cuda binary.")

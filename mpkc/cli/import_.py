@@ -10,9 +10,18 @@ from mpkc.inputs import PAGE_SIZE
 @click.command(name="import")
 @click.argument("source")
 @click.option("-o", "--output", type=output_file, metavar="OUT.MLIR", help="The file.  [default: standard output]")
-@click.option("--rows", type=click.IntRange(1), default=1, show_default=True, help="Requests that one step decodes.")
+@click.option(
+    "--rows", type=click.IntRange(1), metavar="N", default=1, show_default=True, help="Requests that one step decodes."
+)
 @click.option("--context", type=click.IntRange(1), metavar="N", help="Positions a cache holds.  [default: the model's]")
-@click.option("--page-size", type=click.IntRange(1), default=PAGE_SIZE, show_default=True, help="Positions in a page.")
+@click.option(
+    "--page-size",
+    type=click.IntRange(1),
+    metavar="N",
+    default=PAGE_SIZE,
+    show_default=True,
+    help="Positions in a page.",
+)
 @click.option("--layers", type=click.IntRange(1), metavar="N", help="Layers from the first on.  [default: all]")
 def import_command(
     source: str, output: str | None, rows: int, context: int | None, page_size: int, layers: int | None
@@ -20,9 +29,10 @@ def import_command(
     """Write a model's decoding step as MLIR, a program of tensor operators.
 
     \b
-    SOURCE is a built-in name, a .gguf file, a checkpoint directory or its config.json.
+    SOURCE is a built-in name, a .gguf file, a checkpoint directory or its
+    config.json.
         mpkc import smollm2-135m -o step.mlir
-        mpkc import qwen3-8b --layers 2 | mpkc opt - -p 'tgraph-partition{workers=128}'
+        mpkc import smollm2-135m --layers 2 | mpkc opt - -p tgraph-partition
     """
     from mpkc.cli.compile import printed
     from mpkc.inputs import decoding_input

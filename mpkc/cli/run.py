@@ -36,7 +36,7 @@ TOLERANCE = 1e-3  # of the largest element of the reference
 @click.argument("input")
 @click.option("--target", type=click.Choice(TARGETS), default="reference", show_default=True, help="Where it runs.")
 @click.option("--inputs", metavar="IN.NPZ", help="Arrays by the names of arguments and weights.")
-@click.option("--bind", metavar="BINDINGS", help="Run-time integers: n=3,k=true, and V=3,1,4 for a sem.value.")
+@click.option("--bind", metavar="BINDINGS", help="Run-time integers, by name.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="Of other inputs.")
 @click.option("--outputs", type=output_file, metavar="OUT.NPZ", help="The file for the results.")
 @click.option("--check", is_flag=True, help="Compare the results with the float32 reference.")
@@ -56,11 +56,13 @@ def run(
     """Run a program once.
 
     \b
-    INPUT is an .mlir file, - for standard input, or a model (its decoding step). The program is a func.func
-    of tensor operators, or, on the reference target, a tile.kernel, a tile.worker or a sem.program.
+    INPUT is an .mlir file, - for standard input, or a model (its decoding step).
+    Tensor operators run on every target; a tile.kernel, a tile.worker and a
+    sem.program run on the reference target, in program order.
         mpkc run examples/mlp.mlir --target host --check
         mpkc run examples/mlp.mlir --inputs in.npz --outputs out.npz
-        mpkc run kernel.mlir --bind n=3,k=true
+        mpkc run examples/tile/matmul.mlir --inputs in.npz
+        mpkc run program.mlir --bind n=3,k=true,V=3,1,4
 
     Exit code 1: with --check, where a result differs from the reference.
     """

@@ -114,13 +114,20 @@ def checked_inputs(func: FuncOp, inputs: Mapping[str, Array]) -> dict[str, Array
     names = argument_names(func)
     if unknown := [name for name in inputs if name not in names]:
         raise OpError(func, f"has no argument {unknown[0]!r}; its arguments are: {', '.join(names)}")
+    check_arguments(func)
     types = dict(zip(names, func.function_type.inputs.data, strict=True))
-    for name, type in types.items():
-        if not isinstance(type, TensorType | MemRefType):
-            raise OpError(func, f"argument {name!r} is {type}, but must be a tensor or a buffer (memref)")
     checked = {name: _checked_input(func, name, types[name], array) for name, array in inputs.items()}
     check_indices(func, checked)
     return checked
+
+
+def check_arguments(func: FuncOp) -> None:
+    """Raises OpError where an argument is no tensor or buffer of a known shape."""
+    for name, type in zip(argument_names(func), func.function_type.inputs.data, strict=True):
+        if not isinstance(type, TensorType | MemRefType):
+            raise OpError(func, f"argument {name!r} is {type}, but must be a tensor or a buffer (memref)")
+        if not type.has_static_shape():
+            raise OpError(func, f"argument {name!r} is {type}, but must have a known shape")
 
 
 def _checked_input(func: FuncOp, name: str, type: Attribute, array: Array) -> Array:
@@ -149,7 +156,11 @@ def seeded_inputs(func: FuncOp, seed: int) -> dict[str, Array]:
     Tensors of floats are standard normal, buffers are zeros (an empty cache). Tensors of integers are what their
     readers need: the indices of an embedding and of experts are random in bounds, `pages` of attention give each row
     pages of its own (the identity where there is one row); all others, positions too, are 0.
+
+    Raises:
+        OpError: where an argument is no tensor or buffer of a known shape.
     """
+    check_arguments(func)
     return {
         name: _seeded(argument, generator(seed, name))
         for name, argument in zip(argument_names(func), func.args, strict=True)

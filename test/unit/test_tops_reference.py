@@ -94,7 +94,7 @@ BROKEN = {
         "func.func @f() { cf.br ^bb1 \n ^bb1: func.return }",
         {},
     ),
-    "a program is one block, but this function has 0": ("func.func private @f() -> ()", {}),
+    "@f has no body, so there is nothing to run": ("func.func private @f() -> ()", {}),
 }
 
 
