@@ -14,17 +14,18 @@ def decode_step(
     context: int | None = None,
     page_size: int = 64,
     layers: int | None = None,
+    cache_pages: int | None = None,
 ) -> ModuleOp:
     """A function @decode: the next token of each of `rows` requests, 8 operators a layer (11 with experts) and 5.
 
     Its arguments and results are those of a decoding step (docs/tops.md): token and positions [rows], pages
-    [rows, context / page_size], then keys and values [rows · row pages, kv heads, page_size, head_dim] of each
-    layer; the next token [rows] and the logits [rows, vocabulary]. Weights have their canonical names
-    (docs/models.md).
+    [rows, context / page_size], then keys and values [cache pages, kv heads, page_size, head_dim] of each layer; the
+    next token [rows] and the logits [rows, vocabulary]. Weights have their canonical names (docs/models.md).
 
     Args:
         context: positions that a row's cache holds, rounded up to whole pages; the model's own where it is None.
         layers: the number of layers, counted from the first; all where it is None.
+        cache_pages: pages of the cache; enough for all rows where it is None.
 
     Raises:
         ModelError: where rows, context, page_size or layers is not a number that the model has.
@@ -39,19 +40,22 @@ def decode_step(
     ):
         if value < 1 or (most is not None and value > most):
             raise ModelError(f"{name} is {value}, expected at least 1{f' and at most {most}' if most else ''}")
-    return _Step(config, rows, -(-context // page_size), page_size).build(layers)
+    row_pages = -(-context // page_size)
+    cache_pages = rows * row_pages if cache_pages is None else cache_pages
+    if cache_pages < 1:
+        raise ModelError(f"cache_pages is {cache_pages}, expected at least 1")
+    return _Step(config, rows, row_pages, (cache_pages, config.kv_heads, page_size, config.head_dim)).build(layers)
 
 
 class _Step:
     """The step while it is built: its program, its sizes and the arguments that every layer reads."""
 
-    def __init__(self, config: ModelConfig, rows: int, row_pages: int, page_size: int):
-        self.config = config
+    def __init__(self, config: ModelConfig, rows: int, row_pages: int, cache: tuple[int, ...]):
+        self.config, self.cache = config, cache
         self.program = p = Program("decode", decode=True)
         self.token = p.input("token", (rows,), "i32")
         self.positions = p.input("positions", (rows,), "i32")
         self.pages = p.input("pages", (rows, row_pages), "i32")
-        self.cache = (rows * row_pages, config.kv_heads, page_size, config.head_dim)
 
     def build(self, layers: int) -> ModuleOp:
         config, table = self.config, (self.config.vocabulary, self.config.hidden)

@@ -15,6 +15,7 @@ from mpkc.dialects.tops.base import Array
 from mpkc.dialects.tops.weight import WeightOp
 from mpkc.runtime.cuda.compile import compile_cuda, include_options
 from mpkc.runtime.cuda.emit import KERNEL, THREADS, Program
+from mpkc.runtime.cuda.footprint import footprint
 from mpkc.runtime.cuda.image import Image, Params, Request, shared_bytes
 from mpkc.runtime.errors import TargetError
 
@@ -67,6 +68,12 @@ class Device:
 
     def module(self, source: str) -> Any:
         """The compiled source as a RawModule: by CuPy itself where the architecture has no suffix."""
+    @property
+    def available_bytes(self) -> int:
+        """What the device has left, with what CuPy keeps for itself."""
+        free, _ = self.cupy.cuda.runtime.memGetInfo()
+        return free + self.cupy.get_default_memory_pool().free_bytes()
+
         if not self.arch.endswith("a"):
             return self.cupy.RawModule(code=source, options=include_options(), backend="nvrtc")
         with tempfile.TemporaryDirectory() as folder:
@@ -123,6 +130,7 @@ class CudaRun:
         self,
         program: Program,
         weight: Callable[[WeightOp], Array],
+        DoesNotFit: where the device has too little memory left.
         inputs: Mapping[str, Array],
         device: Device,
         workers: int,
@@ -134,6 +142,7 @@ class CudaRun:
         self.kernel.max_dynamic_shared_size_bytes = self.shared_bytes
         self._check_resident(workers)
         self.image = Image(program, CudaMemory(device.cupy), weight, inputs, workers, SCHEDULERS)
+        footprint([program], workers, SCHEDULERS).check(device.available_bytes, device.name)
 
     def _check_resident(self, workers: int) -> None:
         driver = self.device.cupy.cuda.driver

@@ -10,9 +10,11 @@ import numpy as np
 from mpkc.dialects.tops.base import Array
 from mpkc.dialects.tops.weight import WeightOp
 from mpkc.runtime.cuda.emit import KERNEL, THREADS, Program
+from mpkc.runtime.cuda.footprint import footprint
 from mpkc.runtime.cuda.image import Image, Params, Request, shared_bytes
 from mpkc.runtime.host.build import Mode, Sanitizer, build_host
 from mpkc.runtime.host.launch import HostLibrary
+from mpkc.runtime.host.memory import available_bytes
 
 POLL_S = 0.0005  # between two looks at the token ring
 
@@ -67,6 +69,7 @@ class HostRun:
 
     Raises:
         BuildError: where the compiler is missing or refuses the source.
+        DoesNotFit: where the machine has too little memory left.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class HostRun:
         options: HostOptions,
     ):
         self.options = options
+        footprint([program], options.workers, options.schedulers).check(available_bytes(), "this machine")
         self.library = HostLibrary(build_host(program.source, options.mode, options.sanitizer, options.defines))
         self.image = Image(program, HostMemory(), weight, inputs, options.workers, options.schedulers)
 

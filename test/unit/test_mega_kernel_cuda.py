@@ -40,7 +40,9 @@ def test_it_compiles_without_a_device_and_spills_nothing(arch: str, model: str) 
 class Recorder:
     """Stands in for the package cupy: device memory is host memory, and each call that matters is written down."""
 
-    def __init__(self, multiprocessors: int = 8, capability: tuple[int, int] = (9, 0), resident: int = 1):
+    def __init__(
+        self, multiprocessors: int = 8, capability: tuple[int, int] = (9, 0), resident: int = 1, free: int = 10**9
+    ):
         self.calls: list[tuple[str, Any]] = []
         self.multiprocessors, self.capability, self.resident = multiprocessors, capability, resident
         self.cuda = SimpleNamespace(
@@ -49,7 +51,7 @@ class Recorder:
             Stream=lambda non_blocking: _Nothing(),
             alloc_pinned_memory=self._pinned,
             get_current_stream=lambda: SimpleNamespace(done=True, synchronize=lambda: self._note("synchronize")),
-            runtime=SimpleNamespace(getDeviceProperties=self._properties),
+            runtime=SimpleNamespace(getDeviceProperties=self._properties, memGetInfo=lambda: (free, 2 * free)),
             driver=SimpleNamespace(occupancyMaxActiveBlocksPerMultiprocessor=self._occupancy),
         )
 
@@ -77,7 +79,12 @@ class Recorder:
 
     def asarray(self, array: Any) -> Any:
         copy = np.array(array)
-        return SimpleNamespace(data=SimpleNamespace(ptr=copy.ctypes.data), copy=copy)
+        return SimpleNamespace(
+            data=SimpleNamespace(ptr=copy.ctypes.data), copy=copy, set=lambda new: np.copyto(copy, new)
+        )
+
+    def get_default_memory_pool(self) -> Any:
+        return SimpleNamespace(free_bytes=lambda: 0)
 
     def asnumpy(self, placed: Any) -> Any:
         return placed.copy

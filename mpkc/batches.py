@@ -1,0 +1,43 @@
+"""A language model's decoding step for every batch size up to a maximum."""
+
+from collections.abc import Callable
+
+from mpkc.inputs import PAGE_SIZE
+from mpkc.models.config import ModelConfig
+from mpkc.models.decode import decode_step
+from mpkc.parsing import new_context
+from mpkc.pipelines import Options, run_passes, task_graph
+from mpkc.runtime.cuda.emit import compile_programs
+from mpkc.runtime.cuda.family import Family, batch_sizes, scratch_pages
+
+
+def decode_family(
+    config: ModelConfig,
+    most: int,
+    options: Options,
+    context: int | None = None,
+    page_size: int = PAGE_SIZE,
+    told: Callable[[str], None] | None = None,
+) -> Family:
+    """Decoding steps for each power of two up to the first that has room for `most` rows, of one source.
+
+    All have the same caches: pages for `most` rows of `context` positions, and those that rows of padding write to.
+
+    Args:
+        told: is called with the name of each graph and pass before it runs.
+
+    Raises:
+        ModelError: where one of the numbers does not fit the model.
+        OpError: where a pass or the target refuses the program.
+    """
+    context = config.context if context is None else context
+    pages = most * -(-context // page_size) + scratch_pages(most)
+    modules = {rows: decode_step(config, rows, context, page_size, cache_pages=pages) for rows in batch_sizes(most)}
+    for rows, module in modules.items():
+        run_passes(
+            module,
+            task_graph(options),
+            new_context(),
+            told and (lambda name, rows=rows, told=told: told(f"batch {rows}: {name}")),
+        )
+    return Family(dict(zip(modules, compile_programs(list(modules.values())), strict=True)), most)
