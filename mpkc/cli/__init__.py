@@ -11,7 +11,9 @@ from mpkc.cli.graph import graph
 from mpkc.cli.import_ import import_command
 from mpkc.cli.passes import devices, passes
 from mpkc.cli.run import run
+from mpkc.cli.simulate import simulate
 from mpkc.cli.stats import stats
+from mpkc.cli.verify import verify
 
 
 @click.group("mpkc", cls=Tool, context_settings={"help_option_names": ["-h", "--help"]})
@@ -35,5 +37,18 @@ def opt(args: tuple[str, ...]) -> None:
     run_opt(list(args), "mpkc opt")
 
 
-for command in (generate, run, compile_command, import_command, opt, graph, stats, bench, passes, devices):
+for command in (
+    generate,
+    run,
+    compile_command,
+    import_command,
+    opt,
+    graph,
+    stats,
+    verify,
+    simulate,
+    bench,
+    passes,
+    devices,
+):
     main.add_command(command)

@@ -30,6 +30,18 @@ def workers_option(function: F) -> F:
     )(function)
 
 
+def schedulers_option(function: F) -> F:
+    """`--schedulers S`."""
+    return click.option(
+        "--schedulers",
+        type=click.IntRange(1, 1024),
+        default=4,
+        show_default=True,
+        metavar="S",
+        help="Warps that hand out tasks.",
+    )(function)
+
+
 def json_option(function: F) -> F:
     """`--json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")(function)

@@ -3,7 +3,7 @@
 Imports nothing of mpkc, and everything of mpkc may import it.
 """
 
-from mpkc.runtime.machine.description import Costs, Limits, Machine, MachineError, Memory, SemaphoreType
+from mpkc.runtime.machine.description import Costs, Limits, Machine, MachineError, Memory, Rates, SemaphoreType
 from mpkc.runtime.machine.reading import machine, machines
 
-__all__ = ["Costs", "Limits", "Machine", "MachineError", "Memory", "SemaphoreType", "machine", "machines"]
+__all__ = ["Costs", "Limits", "Machine", "MachineError", "Memory", "Rates", "SemaphoreType", "machine", "machines"]

@@ -60,6 +60,19 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Rates:
+    """How fast a worker, all engines of it together, runs tasks.
+
+    Attributes:
+        bytes: moved to or from far memory, a ns.
+        flops: multiplications and additions, a ns.
+    """
+
+    bytes: float
+    flops: float
+
+
+@dataclass(frozen=True)
 class Machine:
     """A multi-engine machine.
 
@@ -69,6 +82,7 @@ class Machine:
         limits, semaphore, costs: of synchronization.
         memories: by space: far, near, accumulator.
         workers: tasks that run at the same time; None where that is for the machine at hand to say.
+        rates: of each worker; None where they are not known.
         sources: where each number comes from, by its key, such as "costs.wait".
     """
 
@@ -80,6 +94,7 @@ class Machine:
     limits: Limits = Limits()
     memories: Mapping[str, Memory] = field(default_factory=dict[str, Memory])
     workers: int | None = None
+    rates: Rates | None = None
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def has_engine(self, name: str) -> bool:

@@ -33,7 +33,7 @@ from mpkc.dialects.tgraph_table import EMPTY, Form, Table
 from mpkc.dialects.tops.base import Mode, Operator
 from mpkc.runtime.cuda.queues import LEAST, QueueCapacities, events_at_once
 from mpkc.runtime.verify.order import Order
-from mpkc.runtime.verify.report import SHOWN, Failure, Report, checked
+from mpkc.runtime.verify.report import SHOWN, Check, Failure, Report, checked
 
 Found = tuple[int, int, list[Failure]]  # looked at, wrong, the first of these
 
@@ -76,6 +76,11 @@ def verify_graph(
         if operators:
             checks += [checked("dependencies", graph.dependencies), checked("races", graph.races)]
     return Report(tuple(checks))
+
+
+def refused(message: str) -> Report:
+    """The report of a graph that its own verifier refuses, so that nothing more can be said of it."""
+    return Report((Check("tasks and events", 1, 1, (Failure("tasks and events", message),), 0.0),))
 
 
 class _Graph:
