@@ -26,7 +26,7 @@ from mpkc.inputs import PAGE_SIZE
 def import_command(
     source: str, output: str | None, rows: int, context: int | None, page_size: int, layers: int | None
 ) -> None:
-    """Write a model's decoding step as MLIR, a program of tensor operators.
+    """Write a model's decoding step as MLIR.
 
     \b
     SOURCE is a built-in name, a .gguf file, a checkpoint directory or its

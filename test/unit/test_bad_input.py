@@ -220,7 +220,7 @@ CASES: dict[str, Case] = {
     "unknown frontend": Case(("opt", str(MLP), "-f", "onnx"), ["'onnx'", "gguf"]),
     "a file that no frontend reads": Case(("opt", "FOLDER/p.txt"), ["p.txt", "'.txt'", "-f"], text("", "p.txt")),
     "a target that needs a task graph": Case(
-        ("opt", str(MLP), "-t", "mpk-cuda", "-o", "FOLDER/out"), ["mlp.mlir:1:1: error:", "tgraph.table"]
+        ("opt", str(MLP), "-t", "mpk-cuda", "-o", "FOLDER/out"), ["mlp.mlir:2:1: error:", "tgraph.table"]
     ),
     "a directory for opt": Case(("opt", "FOLDER"), ["directory"]),
     # MLIR.
@@ -228,6 +228,11 @@ CASES: dict[str, Case] = {
     "missing file for opt": Case(OPT, ["FOLDER/p.mlir: no such file"]),
     "random bytes as MLIR": Case(OPT, ["p.mlir: not UTF-8 text"], raw(b"\xff\xfe" + RNG.bytes(999), "p.mlir")),
     "random text as MLIR": Case(OPT, ["p.mlir:1:1: error:"], text("(%$ lorem ipsum \x00\x07")),
+    "a string that does not end": Case(
+        RUN,
+        ["p.mlir:2:20: error:", "closing string literal"],
+        func('  %0 = tops.weight "' + "layers" * 20 + " : tensor<4x8xf32>"),
+    ),
     "an empty file": Case(RUN, ["p.mlir:1:1: error:", "expected an operation"], text("")),
     "a syntax error": Case(RUN, ["p.mlir:2:8: error:", "^"], func("  %0 = = tops.add")),
     "a syntax error on standard input": Case(("run", "-"), ["<stdin>:1:11: error:"], stdin="func.func x() {}"),
@@ -266,6 +271,16 @@ CASES: dict[str, Case] = {
     ),
     "two functions": Case(
         RUN, ["p.mlir:2:1: error:", "func.func @f, func.func @g"], text("func.func @f() {}\nfunc.func @g() {}\n")
+    ),
+    "a function without a body": Case(RUN, ["p.mlir:1:1: error:", "@f has no body"], text("func.func private @f()")),
+    "an argument that is no tensor": Case(
+        RUN, ["p.mlir:1:1: error:", "'n' is index"], text("func.func @f(%n : index) { func.return }")
+    ),
+    "an argument of unknown shape": Case(
+        RUN, ["p.mlir:1:1: error:", "known shape"], text("func.func @f(%x : tensor<?xf32>) { func.return }")
+    ),
+    "an argument too large for memory": Case(
+        RUN, ["not enough memory"], text("func.func @f(%x : tensor<999999999999x99xf32>) { func.return }")
     ),
     "no program": Case(
         RUN, ["p.mlir:1:1: error:", "no program, but arith.constant"], text("%c = arith.constant 1 : i32")
@@ -496,3 +511,15 @@ def test_unknown_devices(device: str, capsys: pytest.CaptureFixture[str], tmp_pa
         machine(device)
     assert ended.value.code == 2
     one_message(capsys.readouterr().err, [device], tmp_path)
+
+
+@pytest.mark.parametrize("name", ["run", "compile", "import", "opt", "stats", "passes", "devices"])
+def test_help_teaches_by_example(name: str) -> None:
+    summary = next(
+        line for line in CliRunner().invoke(main, ["--help"]).output.splitlines() if line.startswith(f"  {name} ")
+    )
+    assert not summary.endswith("...")
+    shown = CliRunner().invoke(main, [name, "--help"])
+    assert shown.exit_code == 0
+    assert f"  mpkc {name}" in shown.output.split("ptions:" if name != "opt" else "examples:")[name == "opt"]
+    assert name == "opt" or max(map(len, shown.output.splitlines())) <= 80
