@@ -144,10 +144,6 @@ class AttentionOp(Operator):
     def data_dependent(self) -> bool:
         return True
 
-    @property
-    def data_dependent(self) -> bool:
-        return True
-
     def dimensions(self) -> tuple[Dimension, ...]:
         _, kv_heads, _, _ = shape_of(self.keys.type, 4, "keys")
         rows, _ = shape_of(self.qkv.type, 2, "qkv")

@@ -126,7 +126,7 @@ def argmax_reduce(op: ArgmaxReduceOp, constants: Constants) -> str:
 @body(AttentionOp)
 def attention(op: AttentionOp, constants: Constants) -> str:
     _, _, page_size, dim = shape_of(op.keys.type, 4, "keys")
-    slots = min(page_size, PAGE_FLOATS // dim)
+    slots = min(page_size, PAGE_FLOATS // (-(-dim // 4) * 4))
     needed = 2 * op.group * dim + dim + op.group * (slots + 3)
     if slots == 0 or needed > SCRATCH_FLOATS:
         raise OpError(

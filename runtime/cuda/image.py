@@ -46,10 +46,10 @@ class Params(ctypes.Structure):
 LOOP = np.dtype(
     {
         "names": ["iteration", "last", "prompt_length", "stop_count", "prompt", "stop", "token", "position", "chosen"]
-        + ["produced", "consumed", "entries", "capacity"],
-        "formats": [np.uint32] * 4 + [np.uint64] * 8 + [np.uint32],
-        "offsets": [0, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 80],
-        "itemsize": 88,
+        + ["produced", "consumed", "stopped", "entries", "capacity"],
+        "formats": [np.uint32] * 4 + [np.uint64] * 9 + [np.uint32],
+        "offsets": [0, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88],
+        "itemsize": 96,
     }
 )
 
@@ -235,7 +235,7 @@ class Image:
     def _loop(self, request: Request | None, ring: "TokenRing") -> npt.NDArray[np.void]:
         loop = np.zeros((), LOOP)
         loop["last"] = request.iterations if request else 1
-        for field in ("produced", "consumed", "entries"):
+        for field in ("produced", "consumed", "stopped", "entries"):
             loop[field] = getattr(ring, field)
         loop["capacity"] = ring.capacity
         if request and self.decode:
@@ -257,12 +257,17 @@ class TokenRing:
         self.capacity = capacity
         self.produced, self._produced = memory.place_shared(np.zeros(1, np.uint32))
         self.consumed, self._consumed = memory.place_shared(np.zeros(1, np.uint32))
+        self.stopped, self._stopped = memory.place_shared(np.zeros(1, np.uint32))
         self.entries, self._entries = memory.place_shared(np.zeros(capacity, np.uint32))
 
     def peek(self) -> int | None:
         """The oldest token not yet read, or None."""
         consumed = int(self._consumed[0])
         return None if int(self._produced[0]) == consumed else int(self._entries[consumed % self.capacity])
+
+    def stop(self) -> None:
+        """The host reads no more: the kernel ends with the iteration that it is in."""
+        self._stopped[0] = 1
 
     def advance(self) -> None:
         """The host has read the oldest token and what belongs to its iteration."""

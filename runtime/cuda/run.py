@@ -13,12 +13,14 @@ import numpy as np
 
 from mpkc.dialects.tops.base import Array
 from mpkc.dialects.tops.weight import WeightOp
-from mpkc.runtime.cuda.compile import compile_cuda, include_options
+from mpkc.runtime.cuda.compile import INCLUDE, compile_cuda, include_options
 from mpkc.runtime.cuda.emit import KERNEL, THREADS, Program
 from mpkc.runtime.cuda.footprint import footprint
 from mpkc.runtime.cuda.image import Image, Params, Request, shared_bytes
-from mpkc.runtime.errors import TargetError
+from mpkc.runtime.errors import LaunchFailure, TargetError
+from mpkc.runtime.sources import digest, header_texts
 
+NOT_READY = 600  # cudaErrorNotReady
 POLL_S = 0.0002  # between two looks at the token ring
 SCHEDULERS = THREADS // 32  # one block of scheduler warps
 
@@ -66,16 +68,20 @@ class Device:
         """One worker a multiprocessor, less the one that schedules."""
         return max(1, self.multiprocessors - 1)
 
-    def module(self, source: str) -> Any:
-        """The compiled source as a RawModule: by CuPy itself where the architecture has no suffix."""
     @property
     def available_bytes(self) -> int:
         """What the device has left, with what CuPy keeps for itself."""
         free, _ = self.cupy.cuda.runtime.memGetInfo()
         return free + self.cupy.get_default_memory_pool().free_bytes()
 
+    def module(self, source: str) -> Any:
+        """The compiled source as a RawModule: by CuPy itself where the architecture has no suffix.
+
+        CuPy names what it caches by the source alone, so the source says which headers it was compiled with.
+        """
         if not self.arch.endswith("a"):
-            return self.cupy.RawModule(code=source, options=include_options(), backend="nvrtc")
+            code = f"// {digest(*header_texts(source, [INCLUDE]))}\n{source}"
+            return self.cupy.RawModule(code=code, options=include_options(), backend="nvrtc")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "kernel.cubin"
             path.write_bytes(compile_cuda(source, self.arch))
@@ -124,25 +130,25 @@ class CudaRun:
 
     Raises:
         DeviceError: where not all blocks can be resident at once: a worker that never starts is a deadlock.
+        DoesNotFit: where the device has too little memory left.
     """
 
     def __init__(
         self,
         program: Program,
         weight: Callable[[WeightOp], Array],
-        DoesNotFit: where the device has too little memory left.
         inputs: Mapping[str, Array],
         device: Device,
         workers: int,
     ):
         self.device = device
+        footprint([program], workers, SCHEDULERS).check(device.available_bytes, device.name)
         self.blocks = workers + 1
         self.shared_bytes = shared_bytes(program)
         self.kernel = device.module(program.source).get_function(KERNEL)
         self.kernel.max_dynamic_shared_size_bytes = self.shared_bytes
         self._check_resident(workers)
         self.image = Image(program, CudaMemory(device.cupy), weight, inputs, workers, SCHEDULERS)
-        footprint([program], workers, SCHEDULERS).check(device.available_bytes, device.name)
 
     def _check_resident(self, workers: int) -> None:
         driver = self.device.cupy.cuda.driver
@@ -169,7 +175,7 @@ class CudaRun:
         """One iteration of the graph; its results."""
         params, _ = self.image.params(None)
         self.launch(params)
-        self.device.cupy.cuda.get_current_stream().synchronize()
+        self._finish()
         return self.results()
 
     def results(self) -> list[Array]:
@@ -180,15 +186,30 @@ class CudaRun:
         """The token that each iteration of ONE launch chooses, as the running kernel tells it through pinned memory."""
         params, ring = self.image.params(request)
         self.launch(params)
+        try:
+            while True:
+                running = self._running()  # before the look: what the kernel told before it ended is seen
+                token = ring.peek()
+                if token is not None:
+                    yield token
+                    ring.advance()
+                elif running:
+                    time.sleep(POLL_S)
+                else:
+                    break
+        finally:
+            ring.stop()  # a caller that leaves early leaves no kernel behind
+            self._finish()
+
+    def _running(self) -> bool:
+        """Whether the kernel has neither ended nor failed; CuPy's `Stream.done` does not tell a failure."""
         stream = self.device.cupy.cuda.get_current_stream()
-        while True:
-            running = not stream.done  # before the look: what the kernel told before it ended is seen
-            token = ring.peek()
-            if token is not None:
-                yield token
-                ring.advance()
-            elif running:
-                time.sleep(POLL_S)
-            else:
-                break
-        stream.synchronize()
+        return self.device.cupy.cuda.runtime.streamQuery(stream.ptr) == NOT_READY
+
+    def _finish(self) -> None:
+        """Wait for the kernel; raises LaunchFailure where it failed."""
+        cupy = self.device.cupy
+        try:
+            cupy.cuda.get_current_stream().synchronize()
+        except cupy.cuda.runtime.CUDARuntimeError as err:
+            raise LaunchFailure(f"the kernel failed on {self.device.name}: {err}") from err

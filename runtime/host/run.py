@@ -129,17 +129,21 @@ class HostRun:
             except BaseException as err:
                 failure.append(err)
 
-        thread = threading.Thread(target=launch, daemon=True)
+        thread = threading.Thread(target=launch, name="mega-kernel", daemon=True)
         thread.start()
-        while True:
-            running = thread.is_alive()  # before the look: what the kernel told before it ended is seen
-            token = ring.peek()
-            if token is not None:
-                yield token
-                ring.advance()
-            elif running:
-                thread.join(POLL_S)
-            else:
-                break
+        try:
+            while True:
+                running = thread.is_alive()  # before the look: what the kernel told before it ended is seen
+                token = ring.peek()
+                if token is not None:
+                    yield token
+                    ring.advance()
+                elif running:
+                    thread.join(POLL_S)
+                else:
+                    break
+        finally:
+            ring.stop()  # a caller that leaves early leaves no kernel behind
+            thread.join()
         if failure:
             raise failure[0]

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,9 @@ def test_lanes_are_right_under_100_seeds(decoder: TinyDecoder, expected: list[in
 @pytest.mark.parametrize(("workers", "schedulers"), [(1, 1), (2, 1), (4, 1), (4, 4), (16, 1), (16, 5)])
 @pytest.mark.parametrize("mode", ["fast", "lanes"])
 def test_any_number_of_workers_gives_the_same_tokens(
-    decoder: TinyDecoder, expected: list[int], mode: Any, workers: int, schedulers: int
+    tiny_gguf: Callable[..., Path], expected: list[int], mode: Any, workers: int, schedulers: int
 ) -> None:
-    assert decoder.tokens(HostOptions(mode, workers, schedulers)) == expected
+    assert TinyDecoder(tiny_gguf(), workers).tokens(HostOptions(mode, workers, schedulers)) == expected
 
 
 @pytest.mark.parametrize("mode", ["fast", "lanes"])
@@ -58,13 +59,22 @@ def test_logits_of_every_step_agree_in_lockstep(decoder: TinyDecoder, mode: Any)
 
 
 def test_the_text_ends_at_a_stop_token(decoder: TinyDecoder, expected: list[int]) -> None:
-    run = decoder.run(HostOptions("fast", workers=2))
+    run = decoder.run(HostOptions("fast", workers=4))
     told = list(run.decode(Request(PROMPT, NEW, stop=(expected[2],))))
     assert told[len(PROMPT) - 1 :] == expected[: expected.index(expected[2]) + 1]
 
 
+@pytest.mark.parametrize("lockstep", [False, True])
+def test_a_caller_that_leaves_early_leaves_no_kernel_behind(decoder: TinyDecoder, lockstep: bool) -> None:
+    run = decoder.run(HostOptions("fast", workers=4))
+    tokens = run.decode(Request(PROMPT, NEW, lockstep=lockstep))
+    next(tokens)
+    tokens.close()  # waits for the kernel, which would spin for an hour
+    assert not any(thread.name.startswith("mega") for thread in threading.enumerate())
+
+
 def test_a_program_can_be_launched_again(decoder: TinyDecoder, expected: list[int]) -> None:
-    run = decoder.run(HostOptions("fast", workers=2))
+    run = decoder.run(HostOptions("fast", workers=4))
     for _ in range(3):
         assert list(run.decode(Request(PROMPT, NEW)))[len(PROMPT) - 1 :] == expected
 

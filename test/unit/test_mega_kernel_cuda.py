@@ -16,6 +16,7 @@ from mpkc.runtime.cuda.compile import compile_cuda_verbosely, include_options
 from mpkc.runtime.cuda.emit import KERNEL, THREADS
 from mpkc.runtime.cuda.image import Params, Request, shared_bytes
 from mpkc.runtime.cuda.run import CudaRun, Device, DeviceError
+from mpkc.runtime.errors import LaunchFailure
 from mpkc.targets import compile_for, decode_inputs
 
 ARCHS = ("sm_80", "sm_90a", "sm_100a")
@@ -44,19 +45,30 @@ class Recorder:
         self, multiprocessors: int = 8, capability: tuple[int, int] = (9, 0), resident: int = 1, free: int = 10**9
     ):
         self.calls: list[tuple[str, Any]] = []
+        self.status = 0  # of the stream: success
         self.multiprocessors, self.capability, self.resident = multiprocessors, capability, resident
         self.cuda = SimpleNamespace(
             is_available=lambda: multiprocessors > 0,
             Device=lambda: SimpleNamespace(id=0),
             Stream=lambda non_blocking: _Nothing(),
             alloc_pinned_memory=self._pinned,
-            get_current_stream=lambda: SimpleNamespace(done=True, synchronize=lambda: self._note("synchronize")),
-            runtime=SimpleNamespace(getDeviceProperties=self._properties, memGetInfo=lambda: (free, 2 * free)),
+            get_current_stream=lambda: SimpleNamespace(ptr=7, synchronize=self._synchronize),
+            runtime=SimpleNamespace(
+                getDeviceProperties=self._properties,
+                memGetInfo=lambda: (free, 2 * free),
+                streamQuery=lambda stream: self.status,
+                CUDARuntimeError=RuntimeError,
+            ),
             driver=SimpleNamespace(occupancyMaxActiveBlocksPerMultiprocessor=self._occupancy),
         )
 
     def _note(self, name: str, value: Any = None) -> None:
         self.calls.append((name, value))
+
+    def _synchronize(self) -> None:
+        self._note("synchronize")
+        if self.status:
+            raise RuntimeError("an illegal memory access was encountered")
 
     def _properties(self, device: int) -> dict[str, Any]:
         major, minor = self.capability
@@ -151,8 +163,18 @@ def test_ampere_is_compiled_by_cupy_itself(decoder: TinyDecoder, monkeypatch: py
     recorder = Recorder(capability=(8, 0))
     started(decoder, recorder, monkeypatch)
     (options,) = recorder.called("module")
-    assert options["code"] == decoder.program.source
+    header, _, source = options["code"].partition("\n")
+    assert header.startswith("// ")
+    assert source == decoder.program.source
     assert options["options"] == include_options()
+
+
+def test_a_kernel_that_fails_is_told_not_waited_for(decoder: TinyDecoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder()
+    run = started(decoder, recorder, monkeypatch)
+    recorder.status = 700  # cudaErrorIllegalAddress
+    with pytest.raises(LaunchFailure, match="the kernel failed on Stand-in: an illegal memory access"):
+        list(run.decode(Request(PROMPT, NEW)))
 
 
 def test_blocks_that_cannot_all_be_resident_are_refused(decoder: TinyDecoder, monkeypatch: pytest.MonkeyPatch) -> None:

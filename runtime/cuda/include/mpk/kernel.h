@@ -23,12 +23,18 @@ struct Inbox {
   const u32* assigned;
   u32 count;
   u32 position = 0, next = 0, round = 0;
+  u32 event = 0, due = 0;  // what the next assigned task waits for
   u32 taken[2] = {};
 };
 
+MPK_DEVICE void look_ahead(const Params& p, Inbox& in) {
+  if (!in.count) return;
+  in.event = p.tasks[in.assigned[in.next]].waits;
+  in.due = needed(p, in.event) * (in.round + 1);
+}
+
 MPK_DEVICE bool is_due(const Params& p, const Inbox& in) {
-  const u32 event = p.tasks[in.assigned[in.next]].waits;
-  return static_cast<i32>(load_acquire(&p.counters[event]) - needed(p, event) * (in.round + 1)) >= 0;
+  return static_cast<i32>(load_acquire(&p.counters[in.event]) - in.due) >= 0;
 }
 
 // The next task of a worker: one that was sent, else the next one assigned if its event is due.
@@ -43,6 +49,7 @@ MPK_DEVICE u32 take(const Params& p, Inbox& in) {
     if (in.count && is_due(p, in)) {
       task = in.assigned[in.next];
       if (++in.next == in.count) in.next = 0, ++in.round;
+      look_ahead(p, in);
       ++in.taken[1];
       return task;
     }
@@ -51,7 +58,9 @@ MPK_DEVICE u32 take(const Params& p, Inbox& in) {
 
 MPK_DEVICE Inbox inbox(const Params& p, u32 worker) {
   const u32 first = p.assigned_offsets[worker];
-  return {task_queue(p, worker), p.assigned + first, p.assigned_offsets[worker + 1] - first};
+  Inbox in{task_queue(p, worker), p.assigned + first, p.assigned_offsets[worker + 1] - first};
+  look_ahead(p, in);
+  return in;
 }
 
 template <class Run>

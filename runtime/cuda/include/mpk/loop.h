@@ -11,6 +11,7 @@ namespace mpk {
 struct Ring {
   u32* produced;        // entries written by the kernel
   const u32* consumed;  // entries read by the host
+  const u32* stopped;   // not 0: the host reads no more
   u32* entries;         // [capacity]
   u32 capacity;         // a power of two
 };
@@ -28,10 +29,15 @@ struct Loop {
   Ring ring;
 };
 
-MPK_DEVICE void tell_host(const Ring& ring, u32 index, u32 value) {
+// Whether the host goes on reading.
+MPK_DEVICE bool tell_host(const Ring& ring, u32 index, u32 value) {
   ring.entries[index & (ring.capacity - 1)] = value;
   store_release_system(ring.produced, index + 1);
-  while (index + 1 - load_acquire_system(ring.consumed) >= ring.capacity) pause();
+  while (!load_acquire_system(ring.stopped)) {
+    if (index + 1 - load_acquire_system(ring.consumed) < ring.capacity) return true;
+    pause();
+  }
+  return false;
 }
 
 MPK_DEVICE bool stops(const Loop& loop, u32 token) {
@@ -46,7 +52,7 @@ MPK_DEVICE bool begin_iteration(Loop& loop) {
   u32 token = 0;
   if (done > 0 && loop.chosen) {
     token = *loop.chosen;
-    tell_host(loop.ring, done - 1, token);
+    if (!tell_host(loop.ring, done - 1, token)) return false;
     if (done >= loop.prompt_length && stops(loop, token)) return false;
   }
   if (done == loop.last) return false;

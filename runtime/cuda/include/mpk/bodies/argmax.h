@@ -36,7 +36,7 @@ MPK_DEVICE void argmax_partial(Worker& w, const Task& task) {
     for (u32 p = 0; p < largest.columns; ++p) {
       const u64 part = largest.origin + p;
       const u32 first = static_cast<u32>(part * COLUMNS / PARTS), end = static_cast<u32>((part + 1) * COLUMNS / PARTS);
-      Best best{LOWEST, NONE};
+      Best best{LOWEST, first};  // where nothing compares, as with NaN, the first
       for (u32 c = first; c < end; c += PAGE) {
         const u32 columns = min(PAGE, end - c);
         if (runs(Engine::COPY)) load_tile(w, at(x, r, c - x.origin), x.stride, 1, columns);
@@ -57,7 +57,7 @@ MPK_DEVICE void argmax_reduce(Worker& w, const Task& task) {
   const View &largest = task.view[0], &index = task.view[1], &out = task.view[2];
   for (u32 r = 0; r < largest.rows; ++r)
     if (runs(Engine::MATH)) {
-      Best best{LOWEST, NONE};
+      Best best{LOWEST, *at<u32>(index, r, 0)};
       for (u32 p = math_thread(); p < largest.columns; p += math_threads())
         best.take(*at(largest, r, p), *at<u32>(index, r, p));
       best = best_math(w, best);

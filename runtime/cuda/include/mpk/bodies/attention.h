@@ -38,7 +38,8 @@ MPK_NOINLINE_DEVICE void rotate(float* to, const float* head, const float* norm,
 // Views: qkv, keys, values, pages, positions, [q norm, k norm,] out. A tile of the cache is SLOTS positions of one page.
 template <u32 GROUP, u32 DIM, u32 PAGE_SLOTS, Rope STYLE, bool NORMS>
 struct Attention {
-  static constexpr u32 SLOTS = PAGE_SLOTS < PAGE / DIM ? PAGE_SLOTS : PAGE / DIM;
+  static constexpr u32 ROOM = PAGE / ((DIM + 3) / 4 * 4);  // load_tile pads rows to multiples of 4
+  static constexpr u32 SLOTS = PAGE_SLOTS < ROOM ? PAGE_SLOTS : ROOM;
   using Scratch = AttentionScratch<GROUP, DIM, SLOTS>;
   static_assert(sizeof(Scratch) <= SCRATCH * sizeof(float), "a group of query heads is too large for the scratch");
 
