@@ -57,7 +57,10 @@ class Footprint:
 def footprint(programs: Sequence[Program], workers: int, schedulers: int) -> Footprint:
     """What programs need that stand in memory beside each other, launched one at a time."""
     weights = {
-        op.key: stored(op.result.type) for each in programs for op in each.func.walk() if isinstance(op, WeightOp)
+        (op.key, op.result.type): stored(op.result.type)
+        for each in programs
+        for op in each.func.walk()
+        if isinstance(op, WeightOp)
     }
     arguments: list[tuple[str, Attribute]] = [
         (name, argument.type)

@@ -148,7 +148,7 @@ class Image:
         pool = self._place_pool(pool_bytes(func) or 0) if places else 0
         for op in func.body.block.ops:
             if isinstance(op, WeightOp):
-                self.addresses[op.result] = self._once(f"weight {op.key}", lambda op=op: weight(op))
+                self.addresses[op.result] = self._once(f"weight {op.key} {op.result.type}", lambda op=op: weight(op))
             elif isinstance(op, Operator):
                 for result in op.results:
                     self.addresses[result] = (
