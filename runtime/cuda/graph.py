@@ -17,6 +17,8 @@ def linear_graph(module: ModuleOp) -> tuple[FuncOp, list[Operator], Table]:
         OpError: where the module has not exactly one table, it is not linear, or it is of no function.
     """
     tables = [op for op in module.ops if isinstance(op, TableOp)]
+    if not tables and not any(isinstance(op, Operator) for op in module.walk()):
+        raise OpError(module, "has no tensor operators, so there is nothing to run on a target")
     if len(tables) != 1:
         raise OpError(module, f"expected one tgraph.table, found {len(tables)}: run the passes up to tgraph-linearize")
     (op,) = tables

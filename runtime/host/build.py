@@ -90,13 +90,16 @@ def build_runtime(mode: Mode, sanitizer: Sanitizer | None) -> Path:
 
 
 def compiler_for(sanitizer: Sanitizer | None) -> str:
-    if not sanitizer:
-        name, package = os.environ.get("MPKC_CXX") or "g++", "g++"
+    chosen = os.environ.get("MPKC_CXX")
+    if sanitizer:
+        name, cure = "clang++-19", "install the Debian packages clang-19 and libclang-rt-19-dev"
+    elif chosen:
+        name, cure = chosen, "let $MPKC_CXX name a compiler, or unset it for g++"
     else:
-        name, package = "clang++-19", "clang-19 and libclang-rt-19-dev"
+        name, cure = "g++", "install the Debian package g++"
     path = shutil.which(name)
     if not path:
-        raise BuildError(f"{name} not found: install the Debian package {package}")
+        raise BuildError(f"{name} not found: {cure}")
     return path
 
 

@@ -122,10 +122,14 @@ def test_source_error_and_missing_compiler(monkeypatch):
     with pytest.raises(BuildError, match=r"kernel.cu:1:\d+: error"):
         build_host("int f() { return undeclared; }", "fast")
     monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("MPKC_CXX", raising=False)
     with pytest.raises(BuildError, match="install the Debian package g\\+\\+"):
         build_host("", "fast")
-    with pytest.raises(BuildError, match="install the Debian package clang-19"):
+    with pytest.raises(BuildError, match="install the Debian packages clang-19"):
         build_host("", "lanes", "thread")
+    monkeypatch.setenv("MPKC_CXX", "nosuch")
+    with pytest.raises(BuildError, match=r"nosuch not found: let \$MPKC_CXX name a compiler"):
+        build_host("", "fast")
 
 
 def test_sanitizers_need_lanes():
