@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mpkc.dialects.lists import Lists, distinct
-from mpkc.dialects.tgraph_operators import OperatorInfo, infos_of_function, task_name
+from mpkc.dialects.tgraph_operators import OperatorInfo, task_name
 from mpkc.dialects.tgraph_table import EMPTY, Table
 from mpkc.drawing import Diagram, Edge, Node
-from mpkc.runtime.cuda.emit import Program
+from mpkc.taskgraph import TaskGraph
 
 MOST_NODES = 2000  # of a drawing
 
@@ -32,11 +32,11 @@ class OperatorNode:
     after: dict[int, int]
 
 
-def operator_nodes(program: Program) -> list[OperatorNode]:
+def operator_nodes(graph: TaskGraph) -> list[OperatorNode]:
     """Every operator; an event that goes through empty tasks counts for the operators at its ends."""
-    infos = infos_of_function(program.func)
+    infos = graph.infos
     counts = Counter[tuple[int, int]]()
-    for sources, targets in operators_of_events(program.table):
+    for sources, targets in operators_of_events(graph.table):
         counts.update(pair for pair in product(sources, targets) if pair[0] != pair[1])
     after: list[dict[int, int]] = [{} for _ in infos]
     for (source, target), count in sorted(counts.items()):
@@ -98,9 +98,9 @@ class TaskRow:
     trigger: int | None
 
 
-def task_rows(program: Program, operators: range) -> list[TaskRow]:
+def task_rows(graph: TaskGraph, operators: range) -> list[TaskRow]:
     """The tasks of these operators and the empty tasks between them, in the order of the table."""
-    table, infos = program.table, infos_of_function(program.func)
+    table, infos = graph.table, graph.infos
     wait, trigger = table.task_wait.tolist(), table.task_trigger.tolist()
     inside = (table.task_operator >= operators.start) & (table.task_operator < operators.stop)
     chosen = np.flatnonzero(inside | _empty_between(table, inside))

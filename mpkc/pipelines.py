@@ -12,6 +12,8 @@ from mpkc.dialects.diagnostics import verify
 from mpkc.dialects.tgraph_graph import GraphOp
 from mpkc.dialects.tgraph_table import Form
 from mpkc.dialects.tgraph_table_op import TableOp
+from mpkc.grids import grids_file
+from mpkc.passes.table_pass import TablePass
 from mpkc.passes.tgraph_build import BuildPass
 from mpkc.passes.tgraph_fuse_predecessors import FusePredecessorsPass
 from mpkc.passes.tgraph_fuse_successors import FuseSuccessorsPass
@@ -22,6 +24,7 @@ from mpkc.passes.tgraph_pack import PackPass
 from mpkc.passes.tgraph_partition import PartitionPass
 from mpkc.passes.tgraph_plan_memory import PlanMemoryPass
 from mpkc.passes.tgraph_prune import PrunePass
+from mpkc.passes.tgraph_set_grids import SetGridsPass
 
 Launch = Literal["mixed", "jit", "aot"]
 
@@ -32,17 +35,27 @@ class Options:
 
     Attributes:
         workers: tasks that run at the same time.
+        grids: a table of grids, by its path or by the name of one that comes with mpkc.
+        min_bytes: a task moves at least this much.
         launch: `mixed`, or one launch mode for all tasks that may have it: `jit`, `aot`.
     """
 
     workers: int = 128
+    grids: str | None = None
+    min_bytes: int = PartitionPass.min_bytes
     launch: Launch = "mixed"
+
+
+def grids_of_user(options: Options) -> list[ModulePass]:
+    """The pass that sets the grids of the user's table, where there is one."""
+    return [SetGridsPass(grids_file(options.grids), options.workers)] if options.grids else []
 
 
 def task_graph(options: Options) -> list[ModulePass]:
     """From tensor operators to the linearized table (MPK, section 4)."""
     return [
-        PartitionPass(workers=options.workers),
+        *grids_of_user(options),
+        PartitionPass(options.workers, options.min_bytes),
         PlanMemoryPass(),
         BuildPass(),
         PrunePass(),
@@ -78,4 +91,9 @@ def run_passes(
         if told:
             told(step.name)
         step.apply(ctx, module)
-        verify(module)
+        if isinstance(step, TablePass | BuildPass):  # what stands beside the tables is as it was
+            for table in module.ops:
+                if isinstance(table, TableOp):
+                    verify(table)
+        else:
+            verify(module)

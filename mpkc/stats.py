@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from mpkc.runtime.cuda.emit import Program
 from mpkc.runtime.cuda.image import EVENT, task_record
+from mpkc.taskgraph import TaskGraph
 
 SPECIAL_EVENTS = 3  # termination, the launch of all tasks, the end of the graph
 
@@ -42,12 +42,13 @@ class Stats:
         return asdict(self)
 
 
-def stats_of(program: Program) -> Stats:
+def stats_of(graph: TaskGraph) -> Stats:
     """Counted from the linearized table."""
-    table = program.table
+    table = graph.table
+    views = max((len(op.operands) + len(op.results) for op in graph.operators), default=1)
     tasks, events = table.task_count, table.event_count + SPECIAL_EVENTS
     return Stats(
-        operators=len(program.operators),
+        operators=len(graph.infos),
         tasks=tasks,
         events=events,
         pairs=table.pair_count + tasks,
@@ -56,7 +57,7 @@ def stats_of(program: Program) -> Stats:
         explicit_bytes=4 * (tasks + len(table.waits)),
         range_bytes=8 * events,
         event_bytes=EVENT.itemsize,
-        task_bytes=task_record(program.views).itemsize,
+        task_bytes=task_record(views).itemsize,
     )
 
 
@@ -70,11 +71,11 @@ class OperatorRow:
     tasks: int
 
 
-def operator_rows(program: Program) -> list[OperatorRow]:
-    """The operators of a graph, gathered by name, in the order in which they first occur."""
+def operator_rows(graph: TaskGraph) -> list[OperatorRow]:
+    """The operators of a graph, gathered by kind, in the order in which they first occur."""
     rows: dict[str, list[tuple[int, ...]]] = {}
-    for op in program.operators:
-        rows.setdefault(op.name, []).append(op.tasks().grid)
+    for info in graph.infos:
+        rows.setdefault(info.kind, []).append(info.grid)
     return [
         OperatorRow(
             name,

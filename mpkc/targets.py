@@ -20,6 +20,8 @@ from mpkc.runtime.reference.tops import checked_inputs, checked_weight, page_tab
 TargetName = Literal["reference", "host", "cuda"]
 TARGETS: tuple[TargetName, ...] = ("reference", "host", "cuda")
 
+HOST_MIN_BYTES = 16384  # a CPU starts a task in about a microsecond, in which a core moves this much
+
 Weights = Callable[[WeightOp], Array]
 
 
@@ -69,12 +71,19 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def compile_for(given: Input, workers: int, told: Callable[[str], None] | None = None) -> Program:
+def compile_for(
+    given: Input,
+    workers: int,
+    told: Callable[[str], None] | None = None,
+    grids: str | None = None,
+    min_bytes: int = Options.min_bytes,
+) -> Program:
     """The mega-kernel for `workers` workers; the module becomes its linearized task graph.
 
-    A module that holds a task graph already keeps it; only the passes that it still needs are run.
+    `grids` and `min_bytes` are those of `Options`. A module that holds a task graph already keeps it; only the passes
+    that it still needs are run.
     """
-    run_passes(given.module, remaining(given.module, Options(workers)), given.ctx, told)
+    run_passes(given.module, remaining(given.module, Options(workers, grids, min_bytes)), given.ctx, told)
     return compile_program(given.module)
 
 
@@ -90,7 +99,12 @@ def decode_inputs(given: Input) -> dict[str, Array]:
 
 
 def open_run(
-    target: TargetName, given: Input, weights: Weights, inputs: Mapping[str, Array], workers: int | None = None
+    target: TargetName,
+    given: Input,
+    weights: Weights,
+    inputs: Mapping[str, Array],
+    workers: int | None = None,
+    grids: str | None = None,
 ) -> Run:
     """The program of `given` on a target; what the target would take unseen is checked first.
 
@@ -112,10 +126,12 @@ def open_run(
             from mpkc.runtime.host.run import HostOptions, HostRun
 
             count = workers or cores()
-            return HostRun(compile_for(given, count), weight, inputs, HostOptions(workers=count))
+            return HostRun(
+                compile_for(given, count, None, grids, HOST_MIN_BYTES), weight, inputs, HostOptions(workers=count)
+            )
         case "cuda":
             from mpkc.runtime.cuda.run import CudaRun, Device
 
             device = Device.first()
             count = workers or device.workers
-            return CudaRun(compile_for(given, count), weight, inputs, device, count)
+            return CudaRun(compile_for(given, count, None, grids), weight, inputs, device, count)

@@ -221,11 +221,12 @@ class Operator(IRDLOperation, ABC):
         if found != inferred:
             raise VerifyException(f"result is {names(found)}, but its operands give {names(inferred)}")
         if "grid" in self.attributes:
-            self._verify_grid()
+            self.verify_grid()
         if PLACE in self.attributes:
             verify_place(self, [bytes_of(type) for type in found])
 
-    def _verify_grid(self) -> None:
+    def verify_grid(self) -> None:
+        """Raise VerifyException unless the operator can be cut as its grid says."""
         grid, dimensions = self.grid, self.dimensions()
         if grid is None or len(grid) != len(dimensions):
             wanted = ", ".join(dimension.name for dimension in dimensions)

@@ -42,6 +42,15 @@ def schedulers_option(function: F) -> F:
     )(function)
 
 
+def grids_option(function: F) -> F:
+    """`--grids FILE`."""
+    return click.option(
+        "--grids",
+        metavar="FILE",
+        help="A table of grids for operators (docs/partition.md); `golden` is the paper's.",
+    )(function)
+
+
 def json_option(function: F) -> F:
     """`--json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")(function)

@@ -7,7 +7,7 @@ import click
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
-from mpkc.cli.common import output_file, workers_option, write_output
+from mpkc.cli.common import grids_option, output_file, workers_option, write_output
 from mpkc.cli.errors import UserError
 
 Stage = Literal["tops", "tgraph", "table", "source", "binary"]
@@ -17,12 +17,17 @@ ARCHS = ("sm_80", "sm_90a", "sm_100a")
 
 @click.command(name="compile")
 @click.argument("input")
-@click.option("--target", type=click.Choice(["cuda", "host"]), default="cuda", show_default=True, help="Of a binary.")
+@click.option(
+    "--target", type=click.Choice(["cuda", "host"]), default="cuda", show_default=True, help="What it is for."
+)
 @click.option("--emit", type=click.Choice(STAGES), default="source", show_default=True, help="Where to stop.")
 @click.option("-o", "--output", type=output_file, metavar="OUT", help="The file to write.  [default: standard output]")
 @click.option("--arch", type=click.Choice(ARCHS), default="sm_90a", show_default=True, help="Of a cuda binary.")
 @workers_option
-def compile_command(input: str, target: str, emit: Stage, output: str | None, arch: str, workers: int | None) -> None:
+@grids_option
+def compile_command(
+    input: str, target: str, emit: Stage, output: str | None, arch: str, workers: int | None, grids: str | None
+) -> None:
     """Compile INPUT to CUDA C++, or to a stage on the way.
 
     \b
@@ -33,18 +38,20 @@ def compile_command(input: str, target: str, emit: Stage, output: str | None, ar
     """
     if emit == "binary" and output is None:
         raise UserError("error: a binary needs a file to go to: add -o OUT")
-    write_output(compiled(input, target, emit, arch, workers), output)
+    write_output(compiled(input, target, emit, arch, workers, grids), output)
 
 
-def compiled(spec: str, target: str, stage: Stage, arch: str, workers: int | None) -> str | bytes:
+def compiled(spec: str, target: str, stage: Stage, arch: str, workers: int | None, grids: str | None) -> str | bytes:
     """The stage of INPUT."""
     from mpkc.inputs import read_input
-    from mpkc.targets import compile_for, cores
+    from mpkc.pipelines import Options
+    from mpkc.targets import HOST_MIN_BYTES, compile_for, cores
 
     given = read_input(spec)
     if stage == "tops":
         return printed(given.module)
-    program = compile_for(given, workers or cores())
+    min_bytes = HOST_MIN_BYTES if target == "host" else Options.min_bytes
+    program = compile_for(given, workers or cores(), None, grids, min_bytes)
     if stage == "tgraph":
         from mpkc.passes.tgraph_unpack import UnpackPass
 

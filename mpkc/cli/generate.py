@@ -2,7 +2,7 @@
 
 import click
 
-from mpkc.cli.common import byte_progress, json_option, print_json, workers_option
+from mpkc.cli.common import byte_progress, grids_option, json_option, print_json, workers_option
 from mpkc.cli.errors import told_in_one_line
 from mpkc.targets import TARGETS, TargetName
 
@@ -14,9 +14,17 @@ from mpkc.targets import TARGETS, TargetName
 @click.option("--target", type=click.Choice(TARGETS), default="host", show_default=True, help="Where it runs.")
 @click.option("--check", is_flag=True, help="Compare the logits of every step with the float32 reference.")
 @workers_option
+@grids_option
 @json_option
 def generate(
-    model: str, prompt: str, tokens: int, target: TargetName, check: bool, workers: int | None, as_json: bool
+    model: str,
+    prompt: str,
+    tokens: int,
+    target: TargetName,
+    check: bool,
+    workers: int | None,
+    grids: str | None,
+    as_json: bool,
 ) -> None:
     """Continue a prompt.
 
@@ -28,13 +36,20 @@ def generate(
     Exit code 1: with --check, where the logits differ from the reference.
     """
     with told_in_one_line():
-        ok = continue_prompt(model, prompt, tokens, target, check, workers, as_json)
+        ok = continue_prompt(model, prompt, tokens, target, check, workers, grids, as_json)
     if not ok:
         raise SystemExit(1)
 
 
 def continue_prompt(
-    spec: str, prompt: str, count: int, target: TargetName, check: bool, workers: int | None, as_json: bool
+    spec: str,
+    prompt: str,
+    count: int,
+    target: TargetName,
+    check: bool,
+    workers: int | None,
+    grids: str | None,
+    as_json: bool,
 ) -> bool:
     """Do it; whether all checks passed."""
     from mpkc.dialects.tops.function import only_function
@@ -51,7 +66,7 @@ def continue_prompt(
     given = decoding_input(model, context=len(request.prompt) + count)
     with byte_progress("weights") as progress:
         weights = program_weights(model, only_function(given.module), progress)
-    run = open_run(target, given, weights, decode_inputs(given), workers)
+    run = open_run(target, given, weights, decode_inputs(given), workers, grids)
     agreement, tokens = Agreement(), run.decode(request)
     if check:
         reference = ReferenceDecoder(only_function(given.module), weights)

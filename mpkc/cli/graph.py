@@ -1,25 +1,35 @@
 """`mpkc graph`: the task graph of a program, as a table or a drawing."""
 
 import re
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from mpkc.cli.common import workers_option, write_output
-from mpkc.cli.errors import UserError, told_in_one_line
-from mpkc.graph import OperatorNode, TaskRow, grid
+from mpkc.cli.common import grids_option, output_file, print_table, table, workers_option, write_output
+from mpkc.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from mpkc.graph import OperatorNode, TaskRow
 
 
 @click.command()
 @click.argument("input")
-@click.option("--svg", "svg_path", metavar="OUT.SVG", help="Draw it.")
-@click.option("--dot", "dot_path", metavar="OUT.DOT", help="Write it for Graphviz.")
+@click.option("--svg", "svg_path", type=output_file, metavar="OUT.SVG", help="Draw it.")
+@click.option("--dot", "dot_path", type=output_file, metavar="OUT.DOT", help="Write it for Graphviz.")
 @click.option("--tasks", is_flag=True, help="Task by task, with the events between them.")
 @click.option("--operators", "chosen", metavar="FIRST:LAST", help="Only these operators, by number; also 3, 3: and :9.")
 @workers_option
+@grids_option
 def graph(
-    input: str, svg_path: str | None, dot_path: str | None, tasks: bool, chosen: str | None, workers: int | None
+    input: str,
+    svg_path: str | None,
+    dot_path: str | None,
+    tasks: bool,
+    chosen: str | None,
+    workers: int | None,
+    grids: str | None,
 ) -> None:
     """Show which operators, or which tasks, wait for which.
 
@@ -29,26 +39,19 @@ def graph(
         mpkc graph smollm2-135m --operators 0:16 --svg layer.svg
         mpkc graph smollm2-135m --operators 4:6 --tasks --workers 8 --dot tasks.dot
     """
-    with told_in_one_line():
-        show(input, svg_path, dot_path, tasks, chosen, workers)
-
-
-def show(
-    spec: str, svg_path: str | None, dot_path: str | None, tasks: bool, chosen: str | None, workers: int | None
-) -> None:
-    """Write the drawings; a table to standard output where none is asked for."""
     from mpkc.drawing import dot, svg
     from mpkc.graph import operator_diagram, operator_nodes, task_diagram, task_rows
     from mpkc.inputs import read_input
-    from mpkc.targets import compile_for, cores
+    from mpkc.targets import cores
+    from mpkc.taskgraph import linear_task_graph
 
-    program = compile_for(read_input(spec), workers or cores())
-    operators = operator_range(chosen, len(program.operators))
-    rows = task_rows(program, operators) if tasks else []
-    nodes = [] if tasks else operator_nodes(program)[operators.start : operators.stop]
+    whole = linear_task_graph(read_input(input), workers or cores(), grids)
+    operators = operator_range(chosen, len(whole.infos))
+    rows = task_rows(whole, operators) if tasks else []
+    nodes = [] if tasks else operator_nodes(whole)[operators.start : operators.stop]
     if not svg_path and not dot_path:
-        return Console().print(task_table(rows) if tasks else operator_table(nodes))
-    diagram = task_diagram(rows, spec) if tasks else operator_diagram(nodes, spec)
+        return print_table(task_table(rows) if tasks else operator_table(nodes))
+    diagram = task_diagram(rows, input) if tasks else operator_diagram(nodes, input)
     for path, text in ((svg_path, svg), (dot_path, dot)):
         if path:
             write_output(text(diagram), path)
@@ -68,28 +71,21 @@ def operator_range(text: str | None, count: int) -> range:
     return range(first, last + 1)
 
 
-def operator_table(nodes: list[OperatorNode]) -> Table:
+def operator_table(nodes: "list[OperatorNode]") -> "Table":
     """A row an operator."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("", justify="right")
-    table.add_column("operator")
-    table.add_column("grid")
-    table.add_column("tasks", justify="right")
-    table.add_column("after (events)")
+    from mpkc.graph import grid
+
+    rows = table("", "operator", "grid", "tasks", "after (events)", right=("", "tasks"), wrap=("after (events)",))
     for node in nodes:
         after = ", ".join(f"{source} ({count:,})" for source, count in node.after.items())
-        table.add_row(str(node.number), node.info.kind, grid(node.info), f"{node.info.count:,}", after)
-    return table
+        rows.add_row(str(node.number), node.info.kind, grid(node.info), f"{node.info.count:,}", after)
+    return rows
 
 
-def task_table(rows: list[TaskRow]) -> Table:
+def task_table(tasks: "list[TaskRow]") -> "Table":
     """A row a task."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("", justify="right")
-    table.add_column("task")
-    for heading in ("waits on event", "triggers event"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        events = ("" if event is None else str(event) for event in (row.wait, row.trigger))
-        table.add_row(str(row.number), row.name, *events)
-    return table
+    rows = table("", "task", "waits on event", "triggers event", right=("", "waits on event", "triggers event"))
+    for task in tasks:
+        events = ("" if event is None else str(event) for event in (task.wait, task.trigger))
+        rows.add_row(str(task.number), task.name, *events)
+    return rows

@@ -9,6 +9,7 @@ import click
 
 from mpkc.cli.common import (
     byte_progress,
+    grids_option,
     json_option,
     output_file,
     output_path,
@@ -41,6 +42,7 @@ TOLERANCE = 1e-3  # of the largest element of the reference
 @click.option("--outputs", type=output_file, metavar="OUT.NPZ", help="The file for the results.")
 @click.option("--check", is_flag=True, help="Compare the results with the float32 reference.")
 @workers_option
+@grids_option
 @json_option
 def run(
     input: str,
@@ -51,6 +53,7 @@ def run(
     outputs: str | None,
     check: bool,
     workers: int | None,
+    grids: str | None,
     as_json: bool,
 ) -> None:
     """Run a program once.
@@ -78,17 +81,18 @@ def run(
     given = read_input(input)
     program = only_program(given.module)
     bindings = parse_bindings(bind or "")
+    mega_kernel = {"--workers": workers, "--grids": grids}
     named = load_arrays(Path(inputs)) if inputs else {}
     match program:
         case sem.ProgramOp():
-            refuse(program, target, {"--inputs": inputs, "--outputs": outputs, "--check": check, "--workers": workers})
+            refuse(program, target, {"--inputs": inputs, "--outputs": outputs, "--check": check} | mega_kernel)
             return report_trace(run_program(program, bindings), as_json)
         case tile.ProgramOp():
-            refuse(program, target, {"--check": check, "--workers": workers})
+            refuse(program, target, {"--check": check} | mega_kernel)
             results = Results(run_tile(program, named, bindings, seed))
         case _:
             refuse(program, "reference", {"--bind": bind})
-            results = run_tops(given, target, named, seed, weights_of(given, program, seed), check, workers)
+            results = run_tops(given, target, named, seed, weights_of(given, program, seed), check, workers, grids)
     if outputs:
         with output_path(Path(outputs)) as part:
             save_arrays(part, results.arrays)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from mpkc.cli.common import (
+    grids_option,
     json_option,
     output_file,
     print_json,
@@ -26,6 +27,7 @@ POLICIES = ("decentralized", "global")
 @click.command()
 @click.argument("input")
 @workers_option
+@grids_option
 @schedulers_option
 @click.option(
     "--policy", type=click.Choice(POLICIES), default="decentralized", show_default=True, help="Who gets a task."
@@ -38,6 +40,7 @@ POLICIES = ("decentralized", "global")
 def simulate(
     input: str,
     workers: int | None,
+    grids: str | None,
     schedulers: int,
     policy: Literal["decentralized", "global"],
     iterations: int,
@@ -71,7 +74,7 @@ def simulate(
     except MachineError as err:
         raise UserError(f"error: {err}") from err
     count = workers or cores()
-    graph = linear_task_graph(read_input(input), count)
+    graph = linear_task_graph(read_input(input), count, grids)
     queues = queue_capacities(graph.table, count, schedulers)
     setup = Setup(count, schedulers, queues, costs.costs, policy, iterations)
     setup = with_fault(setup, fault, graph) if fault else setup

@@ -4,7 +4,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpkc.cli.common import json_option, print_json, print_table, schedulers_option, table, workers_option
+from mpkc.cli.common import (
+    grids_option,
+    json_option,
+    print_json,
+    print_table,
+    schedulers_option,
+    table,
+    workers_option,
+)
 
 if TYPE_CHECKING:
     from mpkc.runtime.verify.report import Report
@@ -13,9 +21,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("input")
 @workers_option
+@grids_option
 @schedulers_option
 @json_option
-def verify(input: str, workers: int | None, schedulers: int, as_json: bool) -> None:
+def verify(input: str, workers: int | None, grids: str | None, schedulers: int, as_json: bool) -> None:
     """Check a program's task graph: every task once, no deadlock, every dependency kept, no race.
 
     \b
@@ -28,7 +37,7 @@ def verify(input: str, workers: int | None, schedulers: int, as_json: bool) -> N
     """
     from mpkc.targets import cores
 
-    report = report_of(input, workers or cores(), schedulers)
+    report = report_of(input, workers or cores(), schedulers, grids)
     if as_json:
         print_json(report.to_json())
     else:
@@ -37,7 +46,7 @@ def verify(input: str, workers: int | None, schedulers: int, as_json: bool) -> N
         raise SystemExit(1)
 
 
-def report_of(spec: str, workers: int, schedulers: int) -> "Report":
+def report_of(spec: str, workers: int, schedulers: int, grids: str | None) -> "Report":
     """What the checks find; what a graph's own verifier refuses is a failure like any other."""
     from mpkc.dialects.diagnostics import OpError
     from mpkc.dialects.tgraph_graph import GraphOp
@@ -49,7 +58,7 @@ def report_of(spec: str, workers: int, schedulers: int) -> "Report":
     from mpkc.taskgraph import linear_task_graph
 
     try:
-        graph = linear_task_graph(read_input(spec), workers)
+        graph = linear_task_graph(read_input(spec), workers, grids)
     except OpError as err:
         if not isinstance(err.op, GraphOp | TableOp):
             raise

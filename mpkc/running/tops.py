@@ -31,6 +31,7 @@ def run_tops(
     otherwise: Weights,
     check: bool,
     workers: int | None,
+    grids: str | None,
 ) -> Results:
     """The results out0, out1, ...
 
@@ -55,7 +56,7 @@ def run_tops(
         return {name: np.array(array) for name, array in arguments.items()}
 
     unchanged = only_function(given.module.clone())
-    run = open_run(target, given, weight, copies(), workers)
+    run = open_run(target, given, weight, copies(), workers, grids)
     expected = run_function(unchanged, copies(), weight) if check else []
     arrays = {f"out{i}": array for i, array in enumerate(run.run())}
     return Results(arrays, {name: distance(arrays[name], e) for name, e in zip(arrays, expected, strict=False)})

@@ -15,8 +15,7 @@ from mpkc.drawing import Diagram, Edge, Node, dot, svg
 from mpkc.graph import operator_nodes, operators_of_events, task_rows
 from mpkc.inputs import read_input
 from mpkc.layers import GAP, WAYPOINT_WIDTH, layers, place
-from mpkc.runtime.cuda.emit import Program
-from mpkc.targets import compile_for
+from mpkc.taskgraph import TaskGraph, linear_task_graph
 
 MLP = str(Path(__file__).parents[2] / "examples" / "mlp.mlir")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -41,8 +40,8 @@ def fork(tmp_path: Path) -> Path:
     return path
 
 
-def program(path: Path | str) -> Program:
-    return compile_for(read_input(str(path)), 4)
+def program(path: Path | str) -> TaskGraph:
+    return linear_task_graph(read_input(str(path)), 4)
 
 
 def mpkc(*args: object, code: int = 0) -> Any:
@@ -82,14 +81,14 @@ def test_tasks_of_chosen_operators_and_the_empty_ones_beside_them(fork: Path) ->
 def test_the_table() -> None:
     lines = mpkc("graph", MLP, "--workers", 4).stdout.splitlines()
     assert re.fullmatch(r" +operator +grid +tasks +after \(events\) *", lines[0])
-    assert re.fullmatch(r"2 +silu_mul +1x1 +1 +1 \(1\) *", lines[3])
+    assert re.fullmatch(r"2 +silu_mul +1x4 +4 +1 \(4\) *", lines[3])
     assert len(lines) == 5
 
 
 def test_the_table_of_tasks() -> None:
     lines = mpkc("graph", MLP, "--workers", 4, "--tasks", "--operators", "1:2").stdout.splitlines()
-    assert re.fullmatch(r"1 +linear_1\[0\] +0 +1 *", lines[1])
-    assert len(lines) == 1 + 4 + 1
+    assert re.fullmatch(r"4 +linear_1\[0\] +0 +1 *", lines[1])
+    assert len(lines) == 1 + 4 + 4
 
 
 def test_drawings_of_operators(fork: Path, tmp_path: Path) -> None:
