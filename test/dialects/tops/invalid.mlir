@@ -461,3 +461,35 @@ func.func @expert_residual(%a: tensor<4x6xf32>, %b: tensor<2x2xf32>, %c: tensor<
   func.return
 }
 // CHECK: invalid.mlir:460:3: error: 'tops.expert_sum': residual is tensor<2x5xf32>, but the sum is tensor<2x6xf32>
+
+// -----
+
+func.func @place_without_pool(%a: tensor<2x3xf32>) {
+  %0 = tops.add %a, %a {tops.place = array<i64: 0>} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  func.return
+}
+// CHECK: invalid.mlir:468:3: error: 'tops.add': has a place at byte 0, but its function has no pool: give it tops.pool
+
+// -----
+
+func.func @place_of_too_few(%a: tensor<2x3xf32>) attributes {tops.pool = 256 : i64} {
+  %0 = tops.add %a, %a {tops.place = array<i64>} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  func.return
+}
+// CHECK: invalid.mlir:476:3: error: 'tops.add': tops.place must be array<i64: ...> with an offset for each of 1 results
+
+// -----
+
+func.func @place_not_aligned(%a: tensor<2x3xf32>) attributes {tops.pool = 512 : i64} {
+  %0 = tops.add %a, %a {tops.place = array<i64: 128>} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  func.return
+}
+// CHECK: invalid.mlir:484:3: error: 'tops.add': tops.place has 128, but offsets are multiples of 256, or -1
+
+// -----
+
+func.func @place_beyond_the_pool(%a: tensor<2x3xf32>) attributes {tops.pool = 256 : i64} {
+  %0 = tops.add %a, %a {tops.place = array<i64: 256>} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  func.return
+}
+// CHECK: invalid.mlir:492:3: error: 'tops.add': the place at byte 256 ends at 280, but tops.pool has 256 bytes
