@@ -371,6 +371,7 @@ class _Kernel:
         has = [counter - needed * done for counter, needed in zip(self.counters, self.needed, strict=True)]
         late = [event for event, needed in enumerate(self.needed) if has[event] < needed]
         is_late = set(late)
+        held = self._behind_heads(processes, is_late)
         tasks_of: dict[int, list[int]] = {event: [] for event in late}
         for task, event in enumerate(self.trigger):
             if event in is_late and self.triggered[task] <= done:
@@ -378,10 +379,19 @@ class _Kernel:
         heads = [
             Head(event, has[event], self.needed[event], self._waiting(event), tuple(tasks_of[event]))
             for event in late
-            if not any(self.wait[task] in is_late for task in tasks_of[event])
+            if not any(self.wait[task] in is_late or task in held for task in tasks_of[event])
         ]
         blocked = [process.blocked for process in processes if process.parked or process.steps is None]
         return Deadlock(self.iteration, tuple(heads), tuple(blocked))
+
+    def _behind_heads(self, processes: Sequence[_Process], late: set[int]) -> set[int]:
+        """The tasks that stand in their workers' lists behind one whose event is late."""
+        held: set[int] = set()
+        for process, assigned in zip(processes, self.assigned, strict=False):
+            head = process.blocked.task
+            if process.parked == "task" and head is not None and self.wait[head] in late:
+                held.update(assigned[assigned.index(head) + 1 :])
+        return held
 
     def _waiting(self, event: int) -> tuple[int, ...]:
         return () if event == self.end_event else tuple(range(self.first[event], self.last[event] + 1))
