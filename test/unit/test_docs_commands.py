@@ -1,0 +1,46 @@
+"""The examples of docs/verify.md and docs/simulate.md: files, and commands that print what stands below them."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mpkc.cli import main
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def examples(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(), re.S)
+
+
+COMMANDS = [
+    (page, number, text)
+    for page in ("verify.md", "simulate.md")
+    for number, text in enumerate(examples(page, "console"))
+]
+
+
+def plain(text: str) -> list[str]:
+    """Lines without the CPU seconds of checks, which differ from run to run."""
+    return [re.sub(r" +\d+\.\d\d$", " 0.00", line.rstrip()) for line in text.rstrip().splitlines()]
+
+
+def test_there_are_examples() -> None:
+    assert [page for page, _, _ in COMMANDS] == ["verify.md"] + ["simulate.md"] * 3
+
+
+@pytest.mark.parametrize(("page", "number", "text"), COMMANDS, ids=[f"{page}-{number}" for page, number, _ in COMMANDS])
+def test_a_command_prints_what_stands_below_it(
+    page: str, number: int, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in examples(page, "mlir"):
+        name, _, content = file.partition("\n")
+        (tmp_path / name.removeprefix("// ")).write_text(content)
+    monkeypatch.chdir(tmp_path)
+    command, _, expected = text.partition("\n")
+    result = CliRunner().invoke(main, shlex.split(command.removeprefix("$ mpkc ")))
+    assert plain(result.stdout) == plain(expected)
+    assert result.exit_code == ("deadlock" in expected or "no events order" in expected)
