@@ -8,6 +8,7 @@ ones the better balanced. One that has a grid keeps it:
     %1 = tops.linear %0, %w {grid = array<i64: 1, 128>} : (tensor<1x4096xbf16>, ...) -> tensor<1x4096xbf16>
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -17,8 +18,8 @@ from xdsl.passes import ModulePass
 
 from mpkc.dialects.tgraph_operators import operators_in, signature
 from mpkc.dialects.tops.argmax import ArgmaxPartialOp
-from mpkc.dialects.tops.base import Grid, Operator, shape_of
-from mpkc.passes.partition_cost import Bounds, candidates
+from mpkc.dialects.tops.base import Operator, shape_of
+from mpkc.passes.partition_cost import Bounds, Candidate, candidates
 from mpkc.passes.partition_cuts import Neighbours
 
 
@@ -41,22 +42,29 @@ class PartitionPass(ModulePass):
             raise ValueError(f"{self.name}: workers is at least 1, min_bytes at least 0")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        known, neighbours = dict[object, Grid](), Neighbours()
         for function in op.ops:
             if isinstance(function, FuncOp):
-                for operator in operators_in(function):
-                    if operator.grid is None:
-                        self.partition(operator, neighbours, known)
+                for _ in partitioned(function, Bounds(self.workers, self.min_bytes)):
+                    pass
 
-    def partition(self, op: Operator, neighbours: Neighbours, known: dict[object, Grid]) -> None:
-        """Give `op` a grid, taken from `known` where one like it between operators like its own has been seen."""
-        bounds = Bounds(self.workers, self.min_bytes)
+
+def partitioned(function: FuncOp, bounds: Bounds) -> Iterator[tuple[Operator, list[Candidate]]]:
+    """Give each operator of a function a grid; it, and the grids that there were to choose from, the taken one first.
+
+    An operator that has a grid comes without candidates. argmax_partial is replaced by one of other parts.
+    """
+    known, neighbours = dict[object, list[Candidate]](), Neighbours()
+    for op in operators_in(function):
+        if op.grid is not None:
+            yield op, []
+            continue
         if isinstance(op, ArgmaxPartialOp) and op.has_free_parts:
             op = op.with_parts(_parts(op, bounds))
-        key = signature(op), neighbours.key(op)
+        key = signature(op), neighbours.key(op)  # operators alike, between operators alike, have one answer
         if key not in known:
-            known[key] = candidates(op, bounds, neighbours)[0].grid
-        op.grid = known[key]
+            known[key] = candidates(op, bounds, neighbours)
+        op.grid = known[key][0].grid
+        yield op, known[key]
 
 
 def _parts(op: ArgmaxPartialOp, bounds: Bounds) -> int:

@@ -17,6 +17,8 @@ from rich.table import Table
 from mpkc.cli.errors import UserError
 from mpkc.runtime.cache import atomic_path
 
+UNLIMITED = 10_000  # columns that no table has
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -78,11 +80,13 @@ def table(*headings: str, right: tuple[str, ...] = (), wrap: tuple[str, ...] = (
 
 def print_table(*tables: Table) -> None:
     """Tables on standard output, an empty line between two; no narrower than the columns that are not wrapped."""
-    console = Console(markup=False, highlight=False, emoji=False)
     for number, each in enumerate(tables):
-        needed = Measurement.get(console, console.options, each).minimum
+        console = Console(markup=False, highlight=False, emoji=False)
+        widths = Measurement.get(console, console.options.update(max_width=UNLIMITED), each)
+        needed = widths.maximum if all(column.no_wrap for column in each.columns) else widths.minimum
+        console.width = max(console.width, needed)
         with console.capture() as shown:  # rich has an answer of its own to closed pipes
-            console.print(*[""] * (number > 0), each, width=max(console.width, needed), crop=False)
+            console.print(*[""] * (number > 0), each)
         click.echo(shown.get(), nl=False)
 
 

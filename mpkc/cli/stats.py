@@ -1,38 +1,87 @@
-"""`mpkc stats`: counts of a program's task graph."""
+"""`mpkc stats`: counts of a program's task graph, and why its operators are cut as they are."""
+
+from typing import TYPE_CHECKING
 
 import click
 
 from mpkc.cli.common import grids_option, json_option, print_json, print_table, table, workers_option
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from mpkc.explain import Choice
+    from mpkc.taskgraph import TaskGraph
 
 
 @click.command()
 @click.argument("input")
 @workers_option
 @grids_option
+@click.option("--explain", "explained", is_flag=True, help="Show the best grids of each operator, and what decided.")
+@click.option(
+    "--max-batch", type=click.IntRange(1), metavar="N", help="Of a model: the graphs for batches of up to N requests."
+)
 @json_option
-def stats(input: str, workers: int | None, grids: str | None, as_json: bool) -> None:
+def stats(
+    input: str, workers: int | None, grids: str | None, max_batch: int | None, explained: bool, as_json: bool
+) -> None:
     """Count the operators, tasks and events of a program.
 
     \b
     INPUT is an .mlir file, - for standard input, or a model; shapes are enough.
         mpkc stats qwen3-8b --workers 128
         mpkc stats qwen3-8b --workers 128 --grids golden --json
-        mpkc stats examples/mlp.mlir --json
+        mpkc stats qwen3-8b --workers 132 --explain
+        mpkc stats smollm2-135m --max-batch 8
     """
+    from dataclasses import replace
+
     from mpkc.inputs import read_input
-    from mpkc.stats import operator_rows, stats_of
+    from mpkc.stats import stats_of
     from mpkc.targets import cores
     from mpkc.taskgraph import linear_task_graph
 
-    graph = linear_task_graph(read_input(input), workers or cores(), grids)
-    counts = stats_of(graph).to_json()
+    if max_batch is not None:
+        from mpkc.cli.batches import print_batches
+
+        return print_batches(input, workers or cores(), grids, max_batch, as_json)
+    count = workers or cores()
+    given = read_input(input)
+    choices: list[Choice] = []
+    if explained:
+        from mpkc.explain import explain
+        from mpkc.pipelines import Options
+
+        choices = explain(replace(given, module=given.module.clone()), Options(count, grids))
+    graph = linear_task_graph(given, count, grids)
+    counts = stats_of(graph, workers or cores()).to_json()
     if as_json:
-        return print_json(counts)
+        return print_json(counts | ({"grids": [choice.to_json() for choice in choices]} if explained else {}))
     totals = table("what", "count", right=("count",))
     totals.show_header = False
     for name, value in counts.items():
         totals.add_row(name.replace("_", " "), f"{value:,}")
+    print_table(totals, choice_table(choices) if explained else operator_table(graph))
+
+
+def operator_table(graph: "TaskGraph") -> "Table":
+    """A row a kind of operator."""
+    from mpkc.stats import operator_rows
+
     operators = table("operator", "count", "tasks", "grids", right=("count", "tasks"), wrap=("grids",))
     for row in operator_rows(graph):
         operators.add_row(row.name, f"{row.count:,}", f"{row.tasks:,}", ", ".join(row.grids))
-    print_table(totals, operators)
+    return operators
+
+
+def choice_table(choices: "list[Choice]") -> "Table":
+    """The grid of each operator, and behind it the next best ones."""
+    numbers = ("count", "tasks", "bytes", "busiest worker")
+    rows = table("operator", "weight", "count", "grid", "tasks", "bytes", "busiest worker", "why", right=numbers)
+    for choice in choices:
+        for each in (choice.chosen, *choice.others):
+            first = each is choice.chosen
+            costs = (f"{number:,}" for number in (each.tasks, each.bytes, each.busiest))
+            names = (choice.kind, choice.weight, f"{choice.count:,}") if first else ("", "", "")
+            rows.add_row(*names, "x".join(map(str, each.grid)), *costs, choice.why if first else "")
+    return rows
