@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from xdsl.dialects.builtin import ModuleOp
+
 from mpkc.inputs import PAGE_SIZE
 from mpkc.models.config import ModelConfig
 from mpkc.models.decode import decode_step
@@ -9,6 +11,21 @@ from mpkc.parsing import new_context
 from mpkc.pipelines import Options, run_passes, task_graph
 from mpkc.runtime.cuda.emit import compile_programs
 from mpkc.runtime.cuda.family import Family, batch_sizes, scratch_pages
+
+
+def decode_modules(
+    config: ModelConfig, most: int, context: int | None = None, page_size: int = PAGE_SIZE
+) -> dict[int, ModuleOp]:
+    """Decoding steps, by their rows, for each power of two up to the first that has room for `most` rows.
+
+    All have the same caches: pages for `most` rows of `context` positions, and those that rows of padding write to.
+
+    Raises:
+        ModelError: where one of the numbers does not fit the model.
+    """
+    context = config.context if context is None else context
+    pages = most * -(-context // page_size) + scratch_pages(most)
+    return {rows: decode_step(config, rows, context, page_size, cache_pages=pages) for rows in batch_sizes(most)}
 
 
 def decode_family(
@@ -19,9 +36,7 @@ def decode_family(
     page_size: int = PAGE_SIZE,
     told: Callable[[str], None] | None = None,
 ) -> Family:
-    """Decoding steps for each power of two up to the first that has room for `most` rows, of one source.
-
-    All have the same caches: pages for `most` rows of `context` positions, and those that rows of padding write to.
+    """The mega-kernels of `decode_modules`, of one source.
 
     Args:
         told: is called with the name of each graph and pass before it runs.
@@ -30,9 +45,7 @@ def decode_family(
         ModelError: where one of the numbers does not fit the model.
         OpError: where a pass or the target refuses the program.
     """
-    context = config.context if context is None else context
-    pages = most * -(-context // page_size) + scratch_pages(most)
-    modules = {rows: decode_step(config, rows, context, page_size, cache_pages=pages) for rows in batch_sizes(most)}
+    modules = decode_modules(config, most, context, page_size)
     for rows, module in modules.items():
         run_passes(
             module,

@@ -1,19 +1,20 @@
 """How much memory a program needs, and whether it is there (docs/memory.md)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from typing import Protocol
 
-import numpy as np
 from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+from mpkc.dialects.tgraph_table import Table
+from mpkc.dialects.tops.base import Operator, bytes_of
 from mpkc.dialects.tops.function import argument_names
 from mpkc.dialects.tops.memory import spans
 from mpkc.dialects.tops.pool import pool_bytes
 from mpkc.dialects.tops.weight import WeightOp
-from mpkc.runtime.cuda.emit import Program
-from mpkc.runtime.cuda.image import EVENT, SLOT, layout, task_record
+from mpkc.runtime.cuda.image import EVENT, SLOT, task_record
 from mpkc.runtime.cuda.queues import queue_capacities
 from mpkc.runtime.errors import TargetError
 
@@ -54,26 +55,41 @@ class Footprint:
             )
 
 
-def footprint(programs: Sequence[Program], workers: int, schedulers: int) -> Footprint:
-    """What programs need that stand in memory beside each other, launched one at a time."""
+class Planned(Protocol):
+    """A linear task graph: a `Program`, or a graph whose operators need no task bodies to be counted."""
+
+    @property
+    def func(self) -> FuncOp | None: ...
+    @property
+    def operators(self) -> Sequence[Operator]: ...
+    @property
+    def table(self) -> Table: ...
+    @property
+    def views(self) -> int: ...
+
+
+def footprint(graphs: Sequence[Planned], workers: int, schedulers: int) -> Footprint:
+    """What graphs need that stand in memory beside each other, launched one at a time."""
+    functions = [each.func for each in graphs if each.func is not None]
     weights = {
-        (op.key, op.result.type): stored(op.result.type)
-        for each in programs
-        for op in each.func.walk()
+        (op.key, op.result.type): bytes_of(op.result.type)
+        for function in functions
+        for op in function.walk()
         if isinstance(op, WeightOp)
     }
     arguments: list[tuple[str, Attribute]] = [
         (name, argument.type)
-        for each in programs
-        for name, argument in zip(argument_names(each.func), each.func.args, strict=True)
+        for function in functions
+        for name, argument in zip(argument_names(function), function.args, strict=True)
     ]
-    buffers = {name: stored(type) for name, type in arguments if is_buffer(type)}
-    pool = max((pool_bytes(each.func) or 0 for each in programs), default=0)
+    buffers = {name: bytes_of(type) for name, type in arguments if is_buffer(type)}
+    inputs = sum(bytes_of(type) for _, type in arguments if not is_buffer(type))
+    pool = max((pool_bytes(function) or 0 for function in functions), default=0)
     return Footprint(
         sum(weights.values()),
         sum(buffers.values()),
-        pool + sum(sum(map(stored, _outside(each))) for each in programs),
-        sum(map(_record_bytes, programs)) + max(_launch_bytes(each, workers, schedulers) for each in programs),
+        pool + inputs + sum(map(_outside_bytes, graphs)),
+        sum(map(_record_bytes, graphs)) + max(_launch_bytes(each.table, workers, schedulers) for each in graphs),
     )
 
 
@@ -82,28 +98,21 @@ def is_buffer(type: Attribute) -> bool:
     return isinstance(type, MemRefType)
 
 
-def stored(type: Attribute) -> int:
-    """Bytes that the runtime stores a tensor or buffer in."""
-    shape, dtype = layout(type)
-    return prod(shape) * np.dtype(dtype).itemsize
+def _outside_bytes(graph: Planned) -> int:
+    """Bytes of the results that have no place in the pool."""
+    places = spans(graph.operators)
+    results = (result for op in graph.operators for result in op.results if result not in places)
+    return sum(bytes_of(result.type) for result in results)
 
 
-def _outside(program: Program) -> Iterable[Attribute]:
-    """The types of tensors that have memory of their own: arguments, and results outside of the pool."""
-    places = spans(program.operators)
-    yield from (arg.type for arg in program.func.args if not is_buffer(arg.type))
-    yield from (result.type for op in program.operators for result in op.results if result not in places)
+def _record_bytes(graph: Planned) -> int:
+    return graph.table.task_count * task_record(graph.views).itemsize + graph.table.event_count * EVENT.itemsize
 
 
-def _record_bytes(program: Program) -> int:
-    table = program.table
-    return table.task_count * task_record(program.views).itemsize + table.event_count * EVENT.itemsize
-
-
-def _launch_bytes(program: Program, workers: int, schedulers: int) -> int:
-    queues = queue_capacities(program.table, workers, schedulers)
+def _launch_bytes(table: Table, workers: int, schedulers: int) -> int:
+    queues = queue_capacities(table, workers, schedulers)
     slots = workers * queues.task + schedulers * queues.event
-    return slots * SLOT.itemsize + 4 * (program.table.event_count + 1 + workers + schedulers)
+    return slots * SLOT.itemsize + 4 * (table.event_count + 1 + workers + schedulers)
 
 
 def size_text(size: int) -> str:

@@ -1,13 +1,17 @@
 """Batches of the tiny model: each row decodes as its request would alone, on graphs that share what is equal."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from mpkc.batches import decode_family
+from mpkc.cli.errors import UserError
+from mpkc.cli.stats import stats as stats_command
 from mpkc.dialects.tops.function import only_function
 from mpkc.dialects.tops.weight import WeightOp
 from mpkc.models.decode import decode_step
@@ -159,3 +163,41 @@ def test_a_maximum_between_two_powers_has_pages_for_itself(tiny: Tiny) -> None:
 def test_a_cache_has_at_least_a_page(tiny: Tiny) -> None:
     with pytest.raises(ModelError, match="cache_pages is 0"):
         decode_step(tiny.config, cache_pages=0)
+
+
+def stats(*arguments: str) -> Any:
+    result = CliRunner().invoke(stats_command, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_stats_have_a_row_for_each_graph(tiny: Tiny, tiny_gguf: Callable[..., Path]) -> None:
+    told = json.loads(stats(str(tiny_gguf()), "--workers", "4", "--max-batch", "8", "--json"))
+    assert [row["batch"] for row in told["graphs"]] == [1, 2, 4, 8]
+    assert {row["weight_bytes"] for row in told["graphs"]} == {told["weight_bytes"]}
+    assert {row["cache_bytes"] for row in told["graphs"]} == {told["cache_bytes"]}
+    assert all(row["empty_tasks"] <= row["tasks"] / 100 for row in told["graphs"])
+    assert max(row["peak_bytes"] for row in told["graphs"]) < told["peak_bytes"]
+    shown = stats(str(tiny_gguf()), "--workers", "4", "--max-batch", "8").splitlines()
+    assert [line.split()[0] for line in shown] == ["batch", "1", "2", "4", "8", "all"]
+
+
+def test_only_a_model_has_batches(tmp_path: Path) -> None:
+    path = tmp_path / "program.mlir"
+    path.write_text("func.func @f() { func.return }")
+    with pytest.raises(UserError, match="--max-batch needs a model"):
+        stats(str(path), "--max-batch", "2")
+
+
+def test_stats_of_a_program_count_its_memory(tmp_path: Path) -> None:
+    path = tmp_path / "program.mlir"
+    x = "tensor<4x64xf32>"
+    path.write_text(
+        f'func.func @f(%x : {x}, %b : memref<10xf32>) -> {x} {{ %w = tops.weight "w" : tensor<64x64xf32> '
+        f"%0 = tops.linear %x, %w : ({x}, tensor<64x64xf32>) -> {x} "
+        f"%1 = tops.add %0, %x : ({x}, {x}) -> {x} func.return %1 : {x} }}"
+    )
+    told = json.loads(stats(str(path), "--workers", "2", "--json"))
+    assert (told["weight_bytes"], told["cache_bytes"], told["activation_bytes"]) == (4 * 64 * 64, 40, 3 * 4 * 4 * 64)
+    parts = told["weight_bytes"] + told["cache_bytes"] + told["activation_bytes"]
+    assert parts < told["peak_bytes"] < parts + 2000
