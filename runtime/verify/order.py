@@ -81,11 +81,11 @@ class Order:
         word, mask = bit // 64, np.left_shift(np.uint64(1), (bit % 64).astype(np.uint64))
         own = np.zeros((len(origins), len(origins) // 64 + 1), dtype=np.uint64)
         own[bit, word] = mask
-        asked_level = self.level[targets]
-        by_level = np.argsort(asked_level, kind="stable")
+        by_level = np.argsort(self.level[targets], kind="stable")
+        asked_level = self.level[targets[by_level]]
         found = np.zeros(len(sources), dtype=np.bool_)
-        for level, nodes, bits in self._waves(origins, own, int(asked_level.max())):
-            first, last = (np.searchsorted(asked_level[by_level], level, side) for side in ("left", "right"))
+        for level, nodes, bits in self._waves(origins, own, int(asked_level[-1])):
+            first, last = (np.searchsorted(asked_level, level, side) for side in ("left", "right"))
             asked = by_level[first:last]
             at = np.minimum(np.searchsorted(nodes, targets[asked]), len(nodes) - 1)
             here = nodes[at] == targets[asked]
