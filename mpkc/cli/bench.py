@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from mpkc.cli.common import json_option, print_json
-from mpkc.cli.errors import told_in_one_line
+from mpkc.cli.common import json_option, print_json, print_table, table
 
 if TYPE_CHECKING:
     from mpkc.bench.host import HostBenchmark
@@ -21,28 +18,51 @@ BUSY = 0.1  # load average for each core
 
 
 @click.command()
-@click.argument("name", type=click.Choice(["host"]))
-@click.option("--tokens", type=click.IntRange(2), default=24, show_default=True, help="New tokens of each run.")
-@click.option("--repeat", type=click.IntRange(1), default=3, show_default=True, metavar="R", help="Runs of each.")
+@click.argument("name", type=click.Choice(["host", "tgraph"]))
+@click.option("--tokens", type=click.IntRange(2), default=24, show_default=True, help="host: new tokens of each run.")
+@click.option("--repeat", type=click.IntRange(1), default=3, show_default=True, metavar="R", help="host: runs of each.")
 @json_option
 def bench(name: str, tokens: int, repeat: int, as_json: bool) -> None:
-    """Run a benchmark; the median of interleaved runs is told.
+    """Run a benchmark.
 
     \b
     NAME is
-        host   decoding with smollm2-135m in float32 on all cores, beside PyTorch, transformers and llama.cpp
-               where they are installed: pip install 'mpkc[peers]'
+        host     decoding with smollm2-135m in float32 on all cores, beside PyTorch, transformers and llama.cpp
+                 where they are installed: pip install 'mpkc[peers]'; the median of interleaved runs
+        tgraph   CPU time and memory of the task graph of qwen3-8b, and of graphs of half a million and a million tasks
 
     Exit code 1: where a program that computes in float32 chose other tokens.
     """
-    with told_in_one_line():
-        result = host(tokens, repeat)
+    failed = bench_host(tokens, repeat, as_json) if name == "host" else bench_tgraph(as_json)
+    if failed:
+        raise SystemExit(1)
+
+
+def bench_host(tokens: int, repeat: int, as_json: bool) -> bool:
+    """Decode and report; whether it failed."""
+    result = host(tokens, repeat)
     if as_json:
         print_json(result.to_json())
     else:
         report(result)
-    if result.failures:
-        raise SystemExit(1)
+    return bool(result.failures)
+
+
+def bench_tgraph(as_json: bool) -> bool:
+    """Compile graphs and report."""
+    from mpkc.bench.tgraph import bench_tgraph as run
+
+    with line_progress() as told:
+        result = run(told)
+    if as_json:
+        print_json(result.to_json())
+        return False
+    rows = table("graph", "tasks", "CPU s", "peak MiB", right=("tasks", "CPU s", "peak MiB"))
+    for row in result.rows:
+        rows.add_row(row.name, f"{row.tasks:,}", f"{row.seconds:.2f}", f"{row.peak_mib:,.0f}")
+    print_table(rows)
+    click.echo(f"\ntwice the tasks take {result.doubling:.2f} times as long")
+    return False
 
 
 def host(tokens: int, repeat: int) -> "HostBenchmark":
@@ -67,22 +87,16 @@ def line_progress() -> Generator[Callable[[str], None]]:
 
 
 def report(result: "HostBenchmark") -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("program")
-    table.add_column("tokens/s", justify="right")
-    table.add_column("of mpkc", justify="right")
-    table.add_column("weights")
-    table.add_column("")
+    rows = table("program", "tokens/s", "of mpkc", "weights", "", right=("tokens/s", "of mpkc"), wrap=("",))
     for row in result.rows:
         rate = "" if row.tokens_per_second is None else f"{row.tokens_per_second:.1f}"
         relative = "" if row.relative is None else f"{row.relative:.2f}"
-        table.add_row(row.name, rate, relative, row.dtype, escape(row.note))
+        rows.add_row(row.name, rate, relative, row.dtype, row.note)
     floor = result.floor
-    Console().print(
-        table,
-        "",
-        f"memory allows {floor.tokens_per_second:.1f} tokens/s: {floor.bytes_per_token / 1e6:.0f} MB a token at "
-        f"{floor.bytes_per_second / 1e9:.1f} GB/s, {floor.how}",
+    print_table(rows)
+    click.echo(
+        f"\nmemory allows {floor.tokens_per_second:.1f} tokens/s: {floor.bytes_per_token / 1e6:.0f} MB a token at "
+        f"{floor.bytes_per_second / 1e9:.1f} GB/s, {floor.how}"
     )
     if result.load > BUSY:
-        Console().print(f"the machine was busy: {result.load:.1f} programs ran for each core before this one")
+        click.echo(f"the machine was busy: {result.load:.1f} programs ran for each core before this one")
