@@ -1,9 +1,11 @@
 """`tgraph-launch`: which tasks are handed out just in time, and which are assigned to workers ahead of time.
 
 MPK: each worker has a queue for both. An event's tasks share a mode. They are just in time where data decides how long
-they take (attention, experts), and where they follow such tasks, so that workers that end early take more of them; the
-tasks that start an iteration are too. The rest is dealt to the workers in turn, in linear order: their workers watch
-the event themselves, without a scheduler between. An operator's attribute `tgraph.launch = "jit"` or `"aot"` overrides.
+they take (attention, experts), and where they follow some of an operator's such tasks while others of them still run:
+then workers that end early take more. Behind all of an operator's tasks nobody is early, and just in time would only
+cost the hop over a scheduler. The tasks that start an iteration are just in time too. The rest is dealt to the workers
+in turn, in linear order: their workers watch the event themselves, without a scheduler between. An operator's attribute
+`tgraph.launch = "jit"` or `"aot"` overrides.
 
     tgraph.table @g_graph of @g linear {...}    tgraph.table @g_graph of @g linear {
                                                   ..., task_worker = dense<[-1, 0, 1]> : tensor<3xi32> }
@@ -29,7 +31,7 @@ OVERRIDE = "tgraph.launch"
 REASONS = (
     "takes as long as its shape says",
     "data decides how long it takes",
-    "follows tasks whose time data decides",
+    "follows tasks whose time data decides while others like them still run",
     "asked for ahead of time",
     "asked for just in time",
 )
@@ -74,8 +76,7 @@ def event_reasons(table: Table, operators: Sequence[Operator], mode: str = "mixe
     dynamic = _of_tasks(table, [op.data_dependent for op in operators])
     reason = np.full(table.event_count, STATIC, dtype=np.int32)
     if mode == "mixed":
-        follows = _any(table.event_count, table.task_trigger, dynamic) & (table.waiting.sizes > 1)
-        reason[follows] = FOLLOWER
+        reason[_follows_some(table, dynamic)] = FOLLOWER
         reason[_any(table.event_count, table.task_wait, dynamic)] = DYNAMIC
     else:
         reason[:] = FORCED_JUST_IN_TIME if mode == "jit" else FORCED_AHEAD
@@ -83,6 +84,20 @@ def event_reasons(table: Table, operators: Sequence[Operator], mode: str = "mixe
         asked = _of_tasks(table, [_override(op) == wanted for op in operators])
         reason[_any(table.event_count, table.task_wait, asked)] = forced
     return reason
+
+
+def _follows_some(table: Table, dynamic: Mask) -> Mask:
+    """[events] whether tasks in the mask trigger an event, but not all of their operator's do."""
+    mine = np.flatnonzero(dynamic & (table.task_trigger >= 0))
+    operators = int(table.task_operator.max(initial=0)) + 1
+    pair, count = np.unique(
+        table.task_trigger[mine] * np.int64(operators) + table.task_operator[mine], return_counts=True
+    )
+    event, operator = np.divmod(pair, operators)
+    size = np.bincount(table.task_operator[table.task_operator != EMPTY], minlength=operators)
+    found = np.zeros(table.event_count, dtype=np.bool_)
+    found[event[count < size[operator]]] = True
+    return found
 
 
 def _override(op: Operator) -> str | None:

@@ -8,7 +8,6 @@ from mpkc.dialects.tops.function import only_function
 from mpkc.inputs import decoding_input
 from mpkc.models.source import open_model
 from mpkc.models.weights import program_weights
-from mpkc.passes.tgraph_partition import PartitionPass
 from mpkc.pipelines import Launch, Options, run_passes, task_graph
 from mpkc.runtime.cuda.emit import compile_program
 from mpkc.runtime.cuda.image import Request
@@ -31,8 +30,8 @@ class TinyDecoder:
         func = only_function(self.given.module)
         self.weights = program_weights(model, func)
         self.reference = ReferenceDecoder(func, self.weights)
-        passes = [PartitionPass(workers=workers, min_bytes=0), *task_graph(Options(workers, launch))[1:]]
-        run_passes(self.given.module, passes, self.given.ctx)
+        options = Options(workers, min_bytes=0, launch=launch)
+        run_passes(self.given.module, task_graph(options), self.given.ctx)
         self.program = compile_program(self.given.module)
 
     def expected(self) -> list[int]:

@@ -11,7 +11,6 @@ from mpkc.dialects.tops.base import Array
 from mpkc.dialects.tops.function import only_function
 from mpkc.inputs import Input
 from mpkc.parsing import new_context
-from mpkc.passes.tgraph_partition import PartitionPass
 from mpkc.pipelines import Options, run_passes, task_graph
 from mpkc.runtime.cuda.bodies import BODIES
 from mpkc.runtime.cuda.emit import compile_program
@@ -116,7 +115,7 @@ def test_a_body_computes_what_the_reference_does(case: str, mode: Any) -> None:
     p.returns(*CASES[case](p))
     given = Input(p.module(), new_context())
     func = only_function(given.module)
-    run_passes(given.module, [PartitionPass(WORKERS, min_bytes=0), *task_graph(Options(WORKERS))[1:]], given.ctx)
+    run_passes(given.module, task_graph(Options(WORKERS, min_bytes=0)), given.ctx)
     expected_inputs, found_inputs = inputs_of(func, 1), inputs_of(func, 1)
     expected = run_function(func, expected_inputs, seeded_weights(1))
     program = compile_program(given.module)

@@ -8,6 +8,7 @@ import pytest
 from mega_kernel import NEW, PROMPT, TinyDecoder
 from xdsl.dialects.builtin import StringAttr
 
+from mpkc import tops
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.tgraph_operators import operators_in
 from mpkc.dialects.tgraph_table import Table
@@ -16,6 +17,7 @@ from mpkc.dialects.tops.attention import AttentionOp
 from mpkc.dialects.tops.function import only_function
 from mpkc.inputs import Input, decoding_input
 from mpkc.models.source import open_model
+from mpkc.parsing import new_context
 from mpkc.passes.tgraph_launch import DYNAMIC, FOLLOWER, FORCED_AHEAD, OVERRIDE, STATIC, LaunchPass, event_reasons
 from mpkc.passes.tgraph_pack import PackPass
 from mpkc.passes.tgraph_unpack import UnpackPass
@@ -58,8 +60,32 @@ def test_each_event_has_the_mode_that_its_reason_gives(given: Input) -> None:
         assert (reason == DYNAMIC) == ("tops.attention" in kinds)
         ahead = table.task_worker[table.waiting[event]] >= 0
         assert ahead.all() == ahead.any() == (reason == STATIC)
-    assert {DYNAMIC, FOLLOWER, STATIC} == set(reasons)
+    assert {DYNAMIC, STATIC} == set(reasons)
     assert np.all(table.task_worker[table.task_wait < 0] == -1)
+
+
+@pytest.mark.parametrize(("grid", "reason"), [((1, 2), FOLLOWER), ((1, 1), STATIC)])
+def test_followers_are_just_in_time_while_others_still_run(grid: tuple[int, int], reason: int) -> None:
+    """Two heads of attention, then an addition: one task a head, or one behind both."""
+    p = tops.Program("follow")
+    cache = [p.buffer(name, (1, 2, 4, 8)) for name in ("keys", "values")]
+    pages, positions = p.input("pages", (1, 1), "i32"), p.input("positions", (1,), "i32")
+    heads = tops.attention(
+        tops.add(qkv := p.input("qkv", (1, 48)), qkv, grid=(1, 1)),
+        *cache,
+        pages,
+        positions,
+        heads=2,
+        rope_base=10_000.0,
+        rope_style="halves",
+        grid=(1, 2),
+    )
+    p.returns(tops.add(heads, heads, grid=grid))
+    given = Input(p.module(), new_context())
+    run_passes(given.module, task_graph(Options(WORKERS))[:-1], given.ctx)
+    reasons = event_reasons(table_op(given).table, operators_in(only_function(given.module)))
+    assert reasons[-1] == reason
+    assert reasons[0] == DYNAMIC
 
 
 def test_workers_get_equal_shares_in_linear_order(given: Input) -> None:
@@ -94,7 +120,10 @@ def test_the_readable_form_keeps_launch_modes(given: Input, mode: str, tasks: bo
     ("worker", "message"),
     [
         (lambda table: np.full(table.task_count, 0), "waits on nothing, so it can't be assigned"),
-        (lambda table: np.arange(table.task_count) % 2 - 1, "has tasks of both launch modes"),
+        (
+            lambda table: np.where(table.task_wait < 0, -1, np.arange(table.task_count) % 2 - 1),
+            "has tasks of both launch modes",
+        ),
         (lambda table: np.arange(table.task_count) - 2, "below -1"),
     ],
 )
