@@ -46,6 +46,9 @@ class Options:
     launch: Launch = "mixed"
 
 
+TABLES_ONLY = (TablePass, BuildPass)  # passes that leave what stands beside tables as it was
+
+
 def grids_of_user(options: Options) -> list[ModulePass]:
     """The pass that sets the grids of the user's table, where there is one."""
     return [SetGridsPass(grids_file(options.grids), options.workers)] if options.grids else []
@@ -81,19 +84,20 @@ def remaining(module: ModuleOp, options: Options) -> list[ModulePass]:
 def run_passes(
     module: ModuleOp, passes: list[ModulePass], ctx: Context, told: Callable[[str], None] | None = None
 ) -> None:
-    """Run the passes in place, with a verification before the first and after each.
+    """Run the passes in place, with a verification before the first, of tables after each pass over tables, and of
+    functions after the passes that change them.
 
     Raises:
         OpError: where the module is not well-formed, or a pass refuses it.
     """
     verify(module)
-    for step in passes:
+    for step, following in zip(passes, [*passes, None][1:], strict=True):
         if told:
             told(step.name)
         step.apply(ctx, module)
-        if isinstance(step, TablePass | BuildPass):  # what stands beside the tables is as it was
+        if isinstance(step, TABLES_ONLY):
             for table in module.ops:
                 if isinstance(table, TableOp):
                     verify(table)
-        else:
+        elif following is None or isinstance(following, TABLES_ONLY):
             verify(module)

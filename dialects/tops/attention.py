@@ -6,6 +6,7 @@ import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType, StringAttr, TensorType, i32
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, var_operand_def
+from xdsl.utils.exceptions import VerifyException
 
 from mpkc.dialects.tops.base import (
     Access,
@@ -72,7 +73,8 @@ class AttentionOp(Operator):
         heads = properties["heads"]
         assert isinstance(heads, IntegerAttr)
         count = heads.value.data
-        expect(keys == values, f"keys is {keys} and values is {values}, but they must be alike")
+        if keys != values:
+            raise VerifyException(f"keys is {keys} and values is {values}, but they must be alike")
         expect_float(keys, "keys")
         expect(dim % 2 == 0, f"heads have {dim} elements, but rotary embedding needs an even number")
         expect(count >= 1 and count % kv_heads == 0, f"{count} heads can't share {kv_heads} kv heads equally")

@@ -324,5 +324,6 @@ def expect_positive(properties: Mapping[str, Attribute], name: str) -> None:
 def expect_float(type: Attribute, what: str) -> Attribute:
     """The element type, which must be f32, f16 or bf16."""
     element = element_of(type)
-    expect(isinstance(element, FLOATS), f"{what} has elements of {element}, but must have f32, f16 or bf16")
+    if not isinstance(element, FLOATS):  # a message costs more than all other checks
+        raise VerifyException(f"{what} has elements of {element}, but must have f32, f16 or bf16")
     return element

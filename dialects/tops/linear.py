@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_def
+from xdsl.utils.exceptions import VerifyException
 
 from mpkc.dialects.tops.base import (
     Access,
@@ -39,7 +40,8 @@ class LinearOp(Operator):
         expect(inner == weight_inner, f"x has {inner} columns, but weight ([out, in]) has {weight_inner}")
         result = TensorType(expect_float(x, "x"), (rows, out))
         for residual in operands[2:]:
-            expect(residual == result, f"residual is {residual}, but the product is {result}")
+            if residual != result:
+                raise VerifyException(f"residual is {residual}, but the product is {result}")
         return (result,)
 
     def evaluate(self, *operands: Array) -> tuple[Array, ...]:
