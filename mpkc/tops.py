@@ -40,6 +40,7 @@ __all__ = [
     "rms_norm",
     "rope",
     "silu_mul",
+    "slice",
     "softmax",
     "topk_softmax",
     "transpose",
@@ -117,6 +118,13 @@ def matmul(a: Value, b: Value, *, grid: Grid | None = None) -> Value:
 def transpose(x: Value, *, grid: Grid | None = None) -> Value:
     """x [features, rows] as [rows, features]."""
     return _emit(tops.TransposeOp, {"x": x}, grid)[0]
+
+
+@checked
+def slice(x: Value, *, offset: SupportsIndex = 0, step: SupportsIndex = 1, grid: Grid | None = None) -> Value:
+    """Columns offset, offset + step, ... of x [rows, columns], to its end."""
+    properties = {"offset": integer_attr(offset, "offset"), "step": integer_attr(step, "step")}
+    return _emit(tops.SliceOp, {"x": x}, grid, properties)[0]
 
 
 @checked

@@ -16,6 +16,7 @@ from mpkc.dialects.tops.matmul import MatmulOp
 from mpkc.dialects.tops.reduce import ReduceOp
 from mpkc.dialects.tops.rms_norm import RmsNormOp
 from mpkc.dialects.tops.rope import RopeOp
+from mpkc.dialects.tops.slice import SliceOp
 from mpkc.dialects.tops.softmax import SoftmaxOp
 from mpkc.dialects.tops.topk_softmax import TopkSoftmaxOp
 from mpkc.dialects.tops.transpose import TransposeOp
@@ -38,6 +39,7 @@ Tops = Dialect(
         RmsNormOp,
         RopeOp,
         SiluMulOp,
+        SliceOp,
         SoftmaxOp,
         TopkSoftmaxOp,
         TransposeOp,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tgraph_cases import SETTINGS, pairs_of_boxes, parsed, run_passes, table_op
-from xdsl.dialects.builtin import MemRefType, ModuleOp, f32
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, f32, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region
 from xdsl.irdl import irdl_op_definition, operand_def
@@ -18,7 +18,7 @@ from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.tgraph_operators import operators_in
 from mpkc.dialects.tgraph_table import Table
 from mpkc.dialects.tops.base import Access, Dimension, Mode, Operator, Tasks
-from mpkc.dialects.tops.overlap import overlaps
+from mpkc.dialects.tops.overlap import overlaps, stepped_overlaps
 
 
 @st.composite
@@ -36,6 +36,22 @@ def test_overlaps_are_those_of_all_pairs(case: tuple[tuple[np.ndarray, np.ndarra
     a, b = case
     i, j = overlaps(a, b)
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == sorted(pairs_of_boxes(a, b))
+
+
+@st.composite
+def strided(draw: st.DrawFn, rank: int) -> tuple[tuple[np.ndarray, np.ndarray], tuple[int, ...]]:
+    lo, hi = draw(boxes(rank))
+    return (lo, lo + 4 * (hi - lo)), draw(st.sampled_from([(), *product((1, 2, 3, 4, 6), repeat=rank)]))
+
+
+@SETTINGS
+@given(st.integers(1, 2).flatmap(lambda rank: st.tuples(strided(rank), strided(rank))))
+def test_strided_regions_overlap_where_they_have_an_element_in_common(case) -> None:
+    (a, a_step), (b, b_step) = case
+    i, j = stepped_overlaps(a, a_step, b, b_step)
+    one, other = (Access(0, Mode.READ, *box, step=step) for box, step in case)
+    expected = {(s, t) for s, x in enumerate(elements(one)) for t, y in enumerate(elements(other)) if x & y}
+    assert list(zip(i.tolist(), j.tolist(), strict=True)) == sorted(expected)
 
 
 def random_program(rng: random.Random) -> str:
@@ -90,8 +106,24 @@ def dependencies(operators: list[Operator]) -> set[tuple[int, int, int, int]]:
             values = [[*op.operands, *op.results] for op in (first, second)]
             same = values[0][one.value] is values[1][other.value]
             if same and (one.mode.writes or other.mode.writes):
-                found |= {(i, s, j, t) for s, t in pairs_of_boxes((one.lo, one.hi), (other.lo, other.hi))}
+                found |= {(i, s, j, t) for s, t in pairs_of_accesses(one, other)}
     return found
+
+
+def pairs_of_accesses(one: Access, other: Access) -> set[tuple[int, int]]:
+    """The tasks of both that touch a common element; of strided regions, from all their elements."""
+    if not one.step and not other.step:
+        return pairs_of_boxes((one.lo, one.hi), (other.lo, other.hi))
+    regions, others = elements(one), elements(other)
+    return {(s, t) for s, mine in enumerate(regions) for t, theirs in enumerate(others) if mine & theirs}
+
+
+def elements(access: Access) -> list[set[tuple[int, ...]]]:
+    """The indices that each task touches."""
+    steps = access.step or (1,) * access.lo.shape[1]
+    return [
+        set(product(*map(range, lo, hi, steps))) for lo, hi in zip(access.lo.tolist(), access.hi.tolist(), strict=True)
+    ]
 
 
 def pairs_by_name(table: Table) -> list[tuple[int, int, int, int]]:
@@ -120,15 +152,27 @@ def test_events_are_the_dependent_pairs_of_tasks(seed: int) -> None:
 
 
 class BufferOp(Operator):
-    """Touches a buffer of 24 elements, a block of it for each task: every mode, which no operator of tops has."""
+    """Touches a buffer of 24 elements, a block of it for each task: every mode, which no operator of tops has.
+
+    With the attribute `test.step` a task touches every step-th element, from its own number on.
+    """
 
     buffer = operand_def(MemRefType)
 
     def dimensions(self) -> tuple[Dimension, ...]:
-        return (Dimension("elements", 24),)
+        return (Dimension(f"every {self.step or 1} of", 24),)
+
+    @property
+    def step(self) -> int | None:
+        step = self.attributes.get("test.step")
+        return step.value.data if isinstance(step, IntegerAttr) else None
 
     def accesses(self, tasks: Tasks) -> list[Access]:
-        return [Access(0, Mode(self.name.removeprefix("test.")), *tasks.box(tasks.along(0)))]
+        mode = Mode(self.name.removeprefix("test."))
+        if self.step is None:
+            return [Access(0, mode, *tasks.box(tasks.along(0)))]
+        first = np.arange(tasks.count) % self.step
+        return [Access(0, mode, *tasks.box((first, np.full(tasks.count, 24))), step=(self.step,))]
 
     @classmethod
     def infer(cls, operands: Sequence[Attribute], properties: Mapping[str, Attribute]) -> tuple[Attribute, ...]:
@@ -161,12 +205,32 @@ def test_accesses_of_a_buffer_keep_their_order(seed: int) -> None:
     for _ in range(7):
         op = rng.choice([ReadOp, WriteOp, UpdateOp]).create(operands=[rng.choice(block.args)])
         op.grid = (rng.randint(1, 5),)
+        if rng.random() < 0.5:
+            op.attributes["test.step"] = IntegerAttr(rng.randint(2, 7), i64)
         block.add_op(op)
     block.add_op(ReturnOp())
     module = ModuleOp([FuncOp("f", ([type, type], []), Region(block))])
     run_passes(module, "tgraph-build")
     found = pairs_by_name(table_op(module).table)
     assert sorted(found) == sorted(dependencies([op for op in block.ops if isinstance(op, Operator)]))
+
+
+SLICES = """
+func.func @f(%x : tensor<1x24xf32>) {
+  %0 = tops.add %x, %x {grid = array<i64: 1, 12>} : (tensor<1x24xf32>, tensor<1x24xf32>) -> tensor<1x24xf32>
+  %1 = tops.slice %0 {offset = 1 : i64, step = 6 : i64, grid = array<i64: 1, 4>} : (tensor<1x24xf32>) -> tensor<1x4xf32>
+  %2 = tops.slice %0 {offset = 0 : i64, step = 6 : i64, grid = array<i64: 1, 1>} : (tensor<1x24xf32>) -> tensor<1x4xf32>
+  func.return
+}
+"""
+
+
+def test_a_strided_reader_waits_only_for_who_writes_its_columns() -> None:
+    module = parsed(SLICES)
+    run_passes(module, "tgraph-build")
+    assert set(pairs_by_name(table_op(module).table)) == {
+        *((0, 3 * i, 1, i) for i in range(4)), *((0, 3 * i, 2, 0) for i in range(4)),
+    }  # fmt: skip
 
 
 def test_build_refuses_an_operator_without_grid() -> None:

@@ -54,6 +54,8 @@ def test_matmul_and_transpose(seed, rows, inner, features):
     a, b = normal(rng, rows, inner), normal(rng, inner, features)
     close(run(tops.matmul, a, b), np.einsum("ri,if->rf", a.astype(float), b.astype(float)))
     assert np.array_equal(run(tops.transpose, a), np.einsum("ri->ir", a))
+    found = run(tops.slice, a, offset=inner // 2, step=2)
+    assert np.array_equal(found, np.stack([a[:, column] for column in range(inner // 2, inner, 2)], axis=1))
 
 
 @quick

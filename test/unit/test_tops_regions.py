@@ -169,6 +169,12 @@ def expert_sum(rng):
     return make(tops.expert_sum, [floats(rng, rows * k, features), floats(rng, rows, k), *residual])
 
 
+def strided(rng):
+    columns = few(rng, 1, 12)
+    offset, step = few(rng, 0, columns), few(rng, 1, 5)
+    return make(tops.slice, [floats(rng, few(rng), columns)], offset=offset, step=step)
+
+
 CASES = {
     "add": elementwise(tops.add),
     "argmax_partial": argmax_partial,
@@ -184,6 +190,7 @@ CASES = {
     "rms_norm": rms_norm,
     "rope": rope,
     "silu_mul": lambda rng: make(tops.silu_mul, [floats(rng, few(rng), 2 * few(rng))]),
+    "slice": strided,
     "softmax": lambda rng: make(tops.softmax, [floats(rng, few(rng), few(rng, 2))]),
     "topk_softmax": topk_softmax,
     "transpose": lambda rng: make(tops.transpose, [floats(rng, few(rng), few(rng))]),
@@ -198,7 +205,8 @@ def test_every_operator_has_a_case():
 def box(access: Access, task: int, shape: tuple[int, ...]) -> Array:
     """The task's region as a mask."""
     mask = np.zeros(shape, bool)
-    mask[tuple(slice(*ends) for ends in zip(access.lo[task], access.hi[task], strict=True))] = True
+    steps = access.step or (1,) * len(shape)
+    mask[tuple(slice(*ends) for ends in zip(access.lo[task], access.hi[task], steps, strict=True))] = True
     return mask
 
 

@@ -493,3 +493,19 @@ func.func @place_beyond_the_pool(%a: tensor<2x3xf32>) attributes {tops.pool = 25
   func.return
 }
 // CHECK: invalid.mlir:492:3: error: 'tops.add': the place at byte 256 ends at 280, but tops.pool has 256 bytes
+
+// -----
+
+func.func @slice_offset(%a: tensor<2x3xf32>) {
+  %0 = tops.slice %a {offset = 3 : i64, step = 1 : i64} : (tensor<2x3xf32>) -> tensor<2x1xf32>
+  func.return
+}
+// CHECK: error: 'tops.slice': offset is 3, but x has columns 0 to 2
+
+// -----
+
+func.func @slice_step(%a: tensor<2x3xf32>) {
+  %0 = tops.slice %a {offset = 0 : i64, step = 0 : i64} : (tensor<2x3xf32>) -> tensor<2x1xf32>
+  func.return
+}
+// CHECK: error: 'tops.slice': step is 0, but must be at least 1

@@ -24,6 +24,8 @@ func.func @elements(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>) {
   %2 = tops.silu_mul %a : (tensor<4x8xf32>) -> tensor<4x4xf32>
   // CHECK-NEXT: tops.transpose %a : (tensor<4x8xf32>) -> tensor<8x4xf32>
   %3 = tops.transpose %a : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  // CHECK-NEXT: tops.slice %a {offset = 1 : i64, step = 2 : i64} : (tensor<4x8xf32>) -> tensor<4x4xf32>
+  %slice = tops.slice %a {offset = 1 : i64, step = 2 : i64} : (tensor<4x8xf32>) -> tensor<4x4xf32>
   func.return
 }
 
