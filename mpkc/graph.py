@@ -89,19 +89,26 @@ def operator_diagram(nodes: Sequence[OperatorNode], title: str) -> Diagram:
 
 @dataclass(frozen=True)
 class TaskRow:
-    """A task of the table: its number, its name, the events that it waits on and triggers (None: none)."""
+    """A task of the table.
+
+    Attributes:
+        number, name, kind: its number, how messages call it, what it does.
+        wait, trigger: the events that it waits on and triggers; None for none.
+        needed: how many tasks trigger the event that it waits on; 0 for none.
+    """
 
     number: int
     name: str
     kind: str
     wait: int | None
     trigger: int | None
+    needed: int
 
 
 def task_rows(graph: TaskGraph, operators: range) -> list[TaskRow]:
     """The tasks of these operators and the empty tasks between them, in the order of the table."""
     table, infos = graph.table, graph.infos
-    wait, trigger = table.task_wait.tolist(), table.task_trigger.tolist()
+    wait, trigger, needed = table.task_wait.tolist(), table.task_trigger.tolist(), table.triggers_needed.tolist()
     inside = (table.task_operator >= operators.start) & (table.task_operator < operators.stop)
     chosen = np.flatnonzero(inside | _empty_between(table, inside))
 
@@ -109,7 +116,8 @@ def task_rows(graph: TaskGraph, operators: range) -> list[TaskRow]:
         operator, tile = int(table.task_operator[task]), int(table.task_tile[task])
         kind = "empty" if operator == EMPTY else infos[operator].kind
         name = task_name(infos, task, operator, tile)
-        return TaskRow(task, name, kind, _known(wait[task]), _known(trigger[task]))
+        event = _known(wait[task])
+        return TaskRow(task, name, kind, event, _known(trigger[task]), 0 if event is None else needed[event])
 
     return [row(task) for task in chosen.tolist()]
 
@@ -128,7 +136,7 @@ def _known(event: int) -> int | None:
 
 
 def task_diagram(rows: Sequence[TaskRow], title: str) -> Diagram:
-    """A box a task and a dot an event.
+    """A box a task and a dot an event; the first arrow from it carries the number of tasks that trigger it.
 
     Raises:
         ValueError: where there are too many to see anything.
@@ -142,7 +150,11 @@ def task_diagram(rows: Sequence[TaskRow], title: str) -> Diagram:
     place = {event: len(rows) + at for at, event in enumerate(events)}
     nodes = [Node(row.name, (row.name,), row.kind) for row in rows]
     nodes += [Node(f"event {event}", (), "event") for event in events]
-    waits = [Edge(place[row.wait], at) for at, row in enumerate(rows) if row.wait is not None]
+    waits = [
+        Edge(place[row.wait], at, "" if at and rows[at - 1].wait == row.wait else str(row.needed))
+        for at, row in enumerate(rows)
+        if row.wait is not None
+    ]
     triggers = [Edge(at, place[row.trigger]) for at, row in enumerate(rows) if row.trigger is not None]
     return Diagram(title, nodes, [*waits, *triggers])
 

@@ -84,8 +84,9 @@ def operator_table(nodes: "list[OperatorNode]") -> "Table":
 
 def task_table(tasks: "list[TaskRow]") -> "Table":
     """A row a task."""
-    rows = table("", "task", "waits on event", "triggers event", right=("", "waits on event", "triggers event"))
+    rows = table("", "task", "waits on (triggers)", "triggers", right=("", "waits on (triggers)", "triggers"))
     for task in tasks:
-        events = ("" if event is None else str(event) for event in (task.wait, task.trigger))
-        rows.add_row(str(task.number), task.name, *events)
+        wait = "" if task.wait is None else f"{task.wait} ({task.needed:,})"
+        trigger = "" if task.trigger is None else str(task.trigger)
+        rows.add_row(str(task.number), task.name, wait, trigger)
     return rows

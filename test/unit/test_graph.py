@@ -87,7 +87,7 @@ def test_the_table() -> None:
 
 def test_the_table_of_tasks() -> None:
     lines = mpkc("graph", MLP, "--workers", 4, "--tasks", "--operators", "1:2").stdout.splitlines()
-    assert re.fullmatch(r"4 +linear_1\[0\] +0 +1 *", lines[1])
+    assert re.fullmatch(r"4 +linear_1\[0\] +0 \(4\) +1 *", lines[1])
     assert len(lines) == 1 + 4 + 4
 
 
@@ -120,6 +120,16 @@ def test_a_drawing_of_tasks_has_a_dot_an_event(fork: Path, tmp_path: Path) -> No
     picture = ET.parse(tmp_path / "t.svg")
     assert len(list(picture.iter(f"{SVG}circle"))) == table.event_count
     assert len([rect for rect in picture.iter(f"{SVG}rect") if rect.get("rx")]) == table.task_count
+
+
+def test_the_first_arrow_from_an_event_carries_its_count(fork: Path, tmp_path: Path) -> None:
+    mpkc("graph", fork, "--tasks", "--dot", tmp_path / "t.dot")
+    table, text = program(fork).table, (tmp_path / "t.dot").read_text()
+    counts = dict(re.findall(r'"event (\d+)" -> "[^"]+" \[label="(\d+)"\]', text))
+    assert {int(event): int(count) for event, count in counts.items()} == dict(
+        enumerate(table.triggers_needed.tolist())
+    )
+    assert len(re.findall(r'"event \d+" -> ', text)) == len(table.waits)
 
 
 def test_the_same_program_gives_the_same_bytes(fork: Path, tmp_path: Path) -> None:
