@@ -10,6 +10,7 @@ from mega_kernel import TinyDecoder
 from test_mega_kernel_cuda import Recorder, started
 
 from mpkc.batches import decode_family
+from mpkc.cli import main
 from mpkc.dialects.tops.pool import pool_bytes
 from mpkc.dialects.tops.weight import WeightOp
 from mpkc.models.source import open_model
@@ -120,3 +121,21 @@ def test_sizes_are_readable() -> None:
         "32.76 GB",
     ]
     assert Footprint(1, 2, 3, 4).peak_bytes == 10
+
+
+def test_the_user_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "large.mlir"
+    x = "tensor<4x64xf32>"
+    path.write_text(
+        f"func.func @f(%x : {x}) -> {x} {{ %0 = tops.add %x, %x : ({x}, {x}) -> {x} func.return %0 : {x} }}"
+    )
+    monkeypatch.setattr(host, "available_bytes", lambda: 1000)
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(path), "--target", "host", "--workers", "1"])
+    assert ended.value.code == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("error: does not fit: ")
+    assert told.err.count("\n") == 1
