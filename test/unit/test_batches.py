@@ -100,6 +100,16 @@ def test_padding_writes_to_no_page_of_a_request(tiny: Tiny) -> None:
     assert written.tolist() == [0, 1, 2, 3, 4, 24, 25, 26]
 
 
+def test_steps_do_not_fill_the_memory(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tiny.start()
+    row = [Row(5, 0, (0,))]
+    run.step(row)
+    monkeypatch.setattr(run.runs[1].image.memory, "place", lambda _: pytest.fail("placed for good"))
+    first, _ = run.step(row)
+    again, _ = run.step(row)
+    assert first == again
+
+
 def test_the_smallest_power_of_two_that_has_room_is_taken(tiny: Tiny) -> None:
     assert list(tiny.family.programs) == [1, 2, 4, 8]
     assert [tiny.family.rows_for(n) for n in range(1, 9)] == [1, 2, 4, 4, 8, 8, 8, 8]
