@@ -20,11 +20,19 @@ Cuts = tuple[frozenset[int], ...]  # of each dimension of a value: where the reg
 class Neighbours:
     """The cuts of the operators around one, computed once for all operators that are alike."""
 
-    _known: dict[object, dict[int, Cuts]] = field(default_factory=dict[object, dict[int, Cuts]])
+    _cuts_of: dict[object, dict[int, Cuts]] = field(default_factory=dict[object, dict[int, Cuts]])
+    _numbers: dict[object, int] = field(default_factory=dict[object, int])
+    _number_of: dict[Operator, int] = field(default_factory=dict[Operator, int])
+
+    def number(self, op: Operator) -> int:
+        """Equal for operators that are alike; signatures are large, and each is asked for many times."""
+        if op not in self._number_of:
+            self._number_of[op] = self._numbers.setdefault(signature(op), len(self._numbers))
+        return self._number_of[op]
 
     def key(self, op: Operator) -> object:
-        """Equal for operators that stand between operators alike."""
-        return tuple((value, signature(other), other.grid) for value, other, _ in _around(op))
+        """Equal for operators alike that stand between operators alike."""
+        return self.number(op), tuple((value, self.number(other), other.grid) for value, other, _ in _around(op))
 
     def around(self, op: Operator) -> list[tuple[int, Cuts]]:
         """(number of the operand or result, cuts) of each operator that writes an operand or reads a result.
@@ -34,12 +42,12 @@ class Neighbours:
         return [(value, self._cuts(other)[number]) for value, other, number in _around(op)]
 
     def _cuts(self, op: Operator) -> dict[int, Cuts]:
-        key = signature(op), op.grid
-        if key not in self._known:
+        key = self.number(op), op.grid
+        if key not in self._cuts_of:
             grids = [op.grid] if op.grid else _finest(op)
             accesses = [access for grid in grids for access in op.accesses(Tasks(op.dimensions(), grid))]
-            self._known[key] = cuts_of(accesses, range(len(op.operands) + len(op.results)))
-        return self._known[key]
+            self._cuts_of[key] = cuts_of(accesses, range(len(op.operands) + len(op.results)))
+        return self._cuts_of[key]
 
 
 def cuts_of(accesses: Iterable[Access], values: Container[int]) -> dict[int, Cuts]:

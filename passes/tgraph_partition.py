@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
-from mpkc.dialects.tgraph_operators import operators_in, signature
+from mpkc.dialects.tgraph_operators import operators_in
 from mpkc.dialects.tops.argmax import ArgmaxPartialOp
 from mpkc.dialects.tops.base import Operator, shape_of
 from mpkc.passes.partition_cost import Bounds, Candidate, candidates
@@ -60,7 +60,7 @@ def partitioned(function: FuncOp, bounds: Bounds) -> Iterator[tuple[Operator, li
             continue
         if isinstance(op, ArgmaxPartialOp) and op.has_free_parts:
             op = op.with_parts(_parts(op, bounds))
-        key = signature(op), neighbours.key(op)  # operators alike, between operators alike, have one answer
+        key = neighbours.key(op)
         if key not in known:
             known[key] = candidates(op, bounds, neighbours)
         op.grid = known[key][0].grid

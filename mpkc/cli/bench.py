@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
 from mpkc.cli.common import json_option, print_json, print_table, table
 
@@ -82,6 +81,8 @@ def line_progress() -> Generator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda text: None
         return
+    from rich.console import Console
+
     with Console(stderr=True).status("") as status:
         yield status.update
 

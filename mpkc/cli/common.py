@@ -6,16 +6,15 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
-from rich.console import Console
-from rich.measure import Measurement
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-from rich.table import Table
 
 from mpkc.cli.errors import UserError
 from mpkc.runtime.cache import atomic_path
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 UNLIMITED = 10_000  # columns that no table has
 
@@ -63,13 +62,15 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value))
 
 
-def table(*headings: str, right: tuple[str, ...] = (), wrap: tuple[str, ...] = ()) -> Table:
+def table(*headings: str, right: tuple[str, ...] = (), wrap: tuple[str, ...] = ()) -> "Table":
     """An empty table without lines.
 
     Args:
         right: headings of the columns that are flush right.
         wrap: headings of the columns that may be wrapped where a line is too long; all others stay whole.
     """
+    from rich.table import Table
+
     made = Table(box=None, pad_edge=False)
     for heading in headings:
         justify: Literal["left", "right"] = "right" if heading in right else "left"
@@ -78,8 +79,11 @@ def table(*headings: str, right: tuple[str, ...] = (), wrap: tuple[str, ...] = (
     return made
 
 
-def print_table(*tables: Table) -> None:
+def print_table(*tables: "Table") -> None:
     """Tables on standard output, an empty line between two; no narrower than the columns that are not wrapped."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
     for number, each in enumerate(tables):
         console = Console(markup=False, highlight=False, emoji=False)
         widths = Measurement.get(console, console.options.update(max_width=UNLIMITED), each)
@@ -131,6 +135,9 @@ def byte_progress(what: str) -> Generator[Callable[[int, int, str], None] | None
     if not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TextColumn("{task.fields[name]}"))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         row = bar.add_task(what, total=None, name="")
