@@ -152,3 +152,25 @@ def test_formulas_are_those_of_python() -> None:
             ["a + b * c", "(a - b) // c", "a % b if a > b else b % a", "max(a, min(b, c))", "a // b if c != b else 7"]
         )
         assert evaluate(text, {"a": a, "b": b, "c": c}) == eval(text, {"a": a, "b": b, "c": c})
+
+
+def test_commands_take_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "grids.toml"
+    path.write_text('silu_mul = ["rows", 2]\n')
+    shown = CliRunner().invoke(main, ["compile", MLP, "--emit", "tgraph", "--workers", "4", "--grids", str(path)])
+    assert 'kind "silu_mul" grid [4, 2]' in shown.stdout
+    shown = CliRunner().invoke(main, ["graph", MLP, "--workers", "4", "--grids", str(path)])
+    assert re.search(r"silu_mul +4x2 +8 ", shown.stdout)
+    for command in ("verify", "simulate"):
+        plain, other = (
+            json.loads(CliRunner().invoke(main, [command, MLP, "--workers", "4", "--json", *more]).stdout)
+            for more in ([], ["--grids", str(path)])
+        )
+        assert plain != other
+    answer = CliRunner().invoke(
+        main, ["run", MLP, "--target", "host", "--workers", "2", "--check", "--json", "--grids", str(path)]
+    )
+    assert answer.exit_code == 0, answer.output
+    refused = CliRunner().invoke(main, ["run", MLP, "--target", "host", "--grids", "missing.toml"])
+    assert refused.exit_code == 2
+    assert "missing.toml" in refused.stderr

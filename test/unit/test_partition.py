@@ -17,6 +17,8 @@ from mpkc.models.source import open_model
 from mpkc.passes.partition_cost import Bounds, candidates, loaded
 from mpkc.passes.partition_cuts import Neighbours
 from mpkc.passes.tgraph_partition import PartitionPass
+from mpkc.pipelines import Options
+from mpkc.targets import HOST_MIN_BYTES, compile_for
 
 
 def function_of(module: ModuleOp) -> FuncOp:
@@ -191,3 +193,15 @@ def test_many_operators_are_partitioned_fast() -> None:
     started = time.process_time()
     PartitionPass().apply(None, module)  # pyright: ignore[reportArgumentType]
     assert time.process_time() - started < 1
+
+
+def test_the_host_starts_fewer_tasks() -> None:
+    """A task on a CPU costs about a microsecond; two workers do not share a silu of 1,536 elements."""
+
+    def tasks(min_bytes: int) -> list[int]:
+        given = decoding_input(open_model("smollm2-135m"), context=64, layers=2)
+        operators = compile_for(given, 2, min_bytes=min_bytes).operators
+        return [prod(op.grid or ()) for op in operators if op.name == "tops.silu_mul"]
+
+    assert tasks(HOST_MIN_BYTES) == [1, 1]
+    assert tasks(Options.min_bytes) == [2, 2]
