@@ -2,6 +2,7 @@
 
 import bisect
 import re
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
@@ -139,10 +140,16 @@ def decoded(data: bytes, name: str) -> str:
         raise ValueError(f"{name}: not UTF-8 text (byte {err.start}), so not an MLIR file") from err
 
 
+@cache
+def _universe() -> Universe:
+    """What all packages add to xDSL; asking takes longer than parsing a small program."""
+    return Universe.get_multiverse()
+
+
 def new_context() -> Context:
     """A context that knows every dialect of xDSL and of mpkc."""
     ctx = Context()
-    for name, factory in Universe.get_multiverse().all_dialects.items():
+    for name, factory in _universe().all_dialects.items():
         ctx.register_dialect(name, factory)
     return ctx
 

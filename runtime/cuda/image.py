@@ -10,6 +10,7 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import MemRefType, TensorType, i32
 from xdsl.ir import Attribute, SSAValue
 
+from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.tgraph_table import Table
 from mpkc.dialects.tops.base import Array, Operator, Tasks, element_of
 from mpkc.dialects.tops.decode import DecodeSignature, decode_signature, is_decode
@@ -350,8 +351,10 @@ def descriptors(program: Program, addresses: Mapping[SSAValue, int]) -> npt.NDAr
 def views(op: Operator, tasks: Tasks, addresses: Mapping[SSAValue, int], width: int) -> npt.NDArray[np.void]:
     """[tasks, width] views of the operands and results of each task of an operator."""
     records = np.zeros((tasks.count, width), VIEW)
-    values = [*op.operands, *op.results]
-    for access in op.accesses(tasks):
+    values, accesses = [*op.operands, *op.results], op.accesses(tasks)
+    if len({access.value for access in accesses}) < len(accesses) or any(access.step for access in accesses):
+        raise OpError(op, f"a task descriptor describes boxes, but '{op.name}' has a region that is none")
+    for access in accesses:
         value = values[access.value]
         shape, dtype = layout(value.type)
         strides = np.cumprod([1, *reversed(shape[1:])], dtype=np.int64)[::-1]
