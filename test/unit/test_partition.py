@@ -107,10 +107,10 @@ def test_wide_operators_of_models_keep_the_workers_busy(model: str, rows: int, w
     assert wide >= 10
 
 
-@pytest.mark.parametrize("workers", [64, 132, 148])
+@pytest.mark.parametrize(("workers", "rows"), [(64, 1), (132, 1), (148, 1), (132, 4), (132, 16)])
 @pytest.mark.parametrize("model", ["qwen3-1.7b", "qwen3-8b", "qwen3-30b-a3b"])
-def test_cuts_fall_together_so_no_task_is_added(model: str, workers: int) -> None:
-    module = decoding_input(open_model(model), 1, 512, layers=2).module
+def test_cuts_fall_together_so_no_task_is_added(model: str, workers: int, rows: int) -> None:
+    module = decoding_input(open_model(model), rows, 512, layers=2).module
     run_passes(
         module,
         f"tgraph-partition{{workers={workers}}},tgraph-build,tgraph-prune,tgraph-fuse-successors,"
