@@ -8,7 +8,7 @@ from mpkc.dialects.tgraph_table import Table
 from mpkc.dialects.tgraph_table_op import TableOp
 from mpkc.dialects.tops.base import Operator
 from mpkc.inputs import Input
-from mpkc.pipelines import Options, remaining, run_passes
+from mpkc.pipelines import Launch, Options, remaining, run_passes
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ class TaskGraph:
         return task_name(self.infos, task, int(self.table.task_operator[task]), int(self.table.task_tile[task]))
 
 
-def linear_task_graph(given: Input, workers: int, grids: str | None = None) -> TaskGraph:
+def linear_task_graph(given: Input, workers: int, grids: str | None = None, launch: Launch = "mixed") -> TaskGraph:
     """The graph of a module that holds one or is compiled to one; the passes that it still needs are run.
 
     Args:
-        grids: as in `Options`.
+        grids, launch: as in `Options`.
 
     Raises:
         OpError: where a pass refuses the program; where the module holds no graph, or several.
     """
-    run_passes(given.module, remaining(given.module, Options(workers, grids)), given.ctx)
+    run_passes(given.module, remaining(given.module, Options(workers, grids, launch=launch)), given.ctx)
     tables = [op for op in given.module.ops if isinstance(op, TableOp)]
     if len(tables) != 1:
         found = f"{len(tables)} task graphs" if tables else "no task graph, nor operators to make one of"

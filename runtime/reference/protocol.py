@@ -48,7 +48,7 @@ class Setup:
         workers, schedulers: how many.
         queues: capacities; here they need not be powers of two.
         costs: of control.
-        policy: which worker a scheduler sends a task to: `decentralized`, each scheduler in turn to all workers;
+        policy: which worker a scheduler sends a task to: `decentralized`, task t to worker t mod workers;
             `global`, to the one with the least work sent and not yet done.
         iterations: of the graph, at least 1.
     """
@@ -301,7 +301,7 @@ class _Kernel:
             yield from self._push(self.event_queues[event % self.setup.schedulers], event, me, "worker", number, event)
 
     def _schedule(self, me: _Process, number: int) -> Steps:
-        queue, choose = self.event_queues[number], self._policy(number)
+        queue, choose = self.event_queues[number], self._policy()
         while True:
             if not queue.items:
                 queue.reader = me
@@ -324,19 +324,12 @@ class _Kernel:
                 self.load[worker] += self.cost[task]
                 yield from self._push(self.task_queues[worker], task, me, "scheduler", number, event)
 
-    def _policy(self, scheduler: int) -> Callable[[int], int]:
+    def _policy(self) -> Callable[[int], int]:
         """The worker that a scheduler sends a task to."""
         workers, load = range(self.setup.workers), self.load
         if self.setup.policy == "global":
             return lambda task: min(workers, key=load.__getitem__)
-        turn = scheduler * len(workers) // self.setup.schedulers - 1
-
-        def next_worker(task: int) -> int:
-            nonlocal turn
-            turn = (turn + 1) % len(workers)
-            return turn
-
-        return next_worker
+        return lambda task: task % len(workers)
 
     def _push(
         self,

@@ -50,15 +50,12 @@ MPK_DEVICE void trigger(const Params& p, u32 event) {
   if (sent && before + 1 == due) push(event_queue(p, event % p.schedulers), event);
 }
 
-// The scheduling policy: which worker a task goes to. `turn` is the scheduler's own state.
-MPK_DEVICE u32 assign(const Params& p, u32& turn) {
-  const u32 worker = turn;
-  turn = turn + 1 == p.workers ? 0 : turn + 1;
-  return worker;
-}
+// The scheduling policy: which worker a task goes to. The tasks of an event are a range, so they go to as many workers
+// as there are, whichever schedulers are at work beside this one.
+MPK_DEVICE u32 assign(const Params& p, u32 task) { return task % p.workers; }
 
-MPK_DEVICE void launch(const Params& p, u32 first, u32 last, u32& turn) {
-  for (u32 task = first; task <= last; ++task) push(task_queue(p, assign(p, turn)), task);
+MPK_DEVICE void launch(const Params& p, u32 first, u32 last) {
+  for (u32 task = first; task <= last; ++task) push(task_queue(p, assign(p, task)), task);
 }
 
 MPK_DEVICE void stop_everybody(const Params& p, u32 scheduler) {
@@ -69,14 +66,13 @@ MPK_DEVICE void stop_everybody(const Params& p, u32 scheduler) {
 
 // One scheduler warp; a single lane does the work. The end of an iteration is an event like any other.
 MPK_DEVICE void schedule(const Params& p, u32 scheduler) {
-  u32 turn = scheduler * p.workers / p.schedulers;
   for (u32 position = 0;; ++position) {
     const u32 event = pop(event_queue(p, scheduler), position);
     if (event == NONE) return;
     if (event != p.events_count) {
-      launch(p, p.events[event].first, p.events[event].last, turn);
+      launch(p, p.events[event].first, p.events[event].last);
     } else if (begin_iteration(*p.loop)) {
-      launch(p, 0, p.starting - 1, turn);
+      launch(p, 0, p.starting - 1);
     } else {
       return stop_everybody(p, scheduler);
     }
