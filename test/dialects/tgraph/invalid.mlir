@@ -303,3 +303,160 @@ tgraph.table @t operators [#tgraph.operator<"A" "add" 2>] {
   trigger_offsets = dense<0> : tensor<3xi32>, triggers = dense<> : tensor<0xi32>
 }
 // CHECK: error: 'tgraph.table': task_operator is tensor<1x2xi32>, but must be tensor<2xi32>
+
+// -----
+
+"tgraph.graph"() <{sym_name = "g", form = "sorted"}> ({
+^bb0:
+}) : () -> ()
+// CHECK: error: 'tgraph.graph': form is sorted, but must be one of general, normalized, linear
+
+// -----
+
+"tgraph.table"() <{sym_name = "t", form = "sorted", task_operator = dense<> : tensor<0xi32>,
+  task_tile = dense<> : tensor<0xi32>, task_device = dense<> : tensor<0xi32>, event_device = dense<> : tensor<0xi32>,
+  wait_offsets = dense<0> : tensor<1xi32>, waits = dense<> : tensor<0xi32>,
+  trigger_offsets = dense<0> : tensor<1xi32>, triggers = dense<> : tensor<0xi32>}> : () -> ()
+// CHECK: error: 'tgraph.table': form is sorted, but must be one of general, normalized, linear
+
+// -----
+
+"tgraph.table"() <{sym_name = "t", form = "linear", task_operator = dense<> : tensor<0xi32>,
+  task_tile = dense<> : tensor<0xi32>, task_device = dense<> : tensor<0xi32>, event_device = dense<> : tensor<0xi32>,
+  wait_offsets = dense<0> : tensor<1xi32>, waits = dense<> : tensor<0xi32>,
+  trigger_offsets = dense<0> : tensor<1xi32>, triggers = dense<> : tensor<0xi32>}> : () -> ()
+// CHECK: error: 'tgraph.table': has no event_first, but is linear
+
+// -----
+
+tgraph.table @t operators [#tgraph.operator<"A" "add" 2>] {
+  task_operator = dense<0> : tensor<2xi32>, task_tile = dense<[0, 1]> : tensor<2xi32>,
+  task_device = dense<0> : tensor<3xi32>, event_device = dense<> : tensor<0xi32>,
+  wait_offsets = dense<0> : tensor<3xi32>, waits = dense<> : tensor<0xi32>,
+  trigger_offsets = dense<0> : tensor<3xi32>, triggers = dense<> : tensor<0xi32>
+}
+// CHECK: error: 'tgraph.table': task_device has 3 elements, but must have 2
+
+// -----
+
+tgraph.table @t operators [#tgraph.operator<"A" "add" 2>] {
+  task_operator = dense<0> : tensor<2xi32>, task_tile = dense<[0, 1]> : tensor<2xi32>,
+  task_device = dense<0> : tensor<2xi32>, event_device = dense<> : tensor<0xi32>,
+  wait_offsets = dense<0> : tensor<3xi32>, waits = dense<> : tensor<0xi32>,
+  trigger_offsets = dense<[0, 1, 0]> : tensor<3xi32>, triggers = dense<> : tensor<0xi32>
+}
+// CHECK: error: 'tgraph.table': trigger_offsets must ascend from 0 to 0, the length of triggers
+
+// -----
+
+tgraph.table @t operators [#tgraph.operator<"A" "add" 2>] {
+  task_operator = dense<[0, 1]> : tensor<2xi32>, task_tile = dense<[0, 0]> : tensor<2xi32>,
+  task_device = dense<0> : tensor<2xi32>, event_device = dense<> : tensor<0xi32>,
+  wait_offsets = dense<0> : tensor<3xi32>, waits = dense<> : tensor<0xi32>,
+  trigger_offsets = dense<0> : tensor<3xi32>, triggers = dense<> : tensor<0xi32>
+}
+// CHECK: error: 'tgraph.table': the operator of task 1 is not -1 (an empty task), nor one of the 1 operators
+
+// -----
+
+tgraph.table @t operators [#tgraph.operator<"A" "add" 2>] {
+  task_operator = dense<[0, 0]> : tensor<2xi32>, task_tile = dense<[0, 2]> : tensor<2xi32>,
+  task_device = dense<0> : tensor<2xi32>, event_device = dense<> : tensor<0xi32>,
+  wait_offsets = dense<0> : tensor<3xi32>, waits = dense<> : tensor<0xi32>,
+  trigger_offsets = dense<0> : tensor<3xi32>, triggers = dense<> : tensor<0xi32>
+}
+// CHECK: error: 'tgraph.table': the tile of task 1 lies outside its operator's grid
+
+// -----
+
+tgraph.table @t operators [#tgraph.operator<"A" "add" 2>] {
+  task_operator = dense<[0, 0]> : tensor<2xi32>, task_tile = dense<[0, 1]> : tensor<2xi32>,
+  task_device = dense<[0, -1]> : tensor<2xi32>, event_device = dense<> : tensor<0xi32>,
+  wait_offsets = dense<0> : tensor<3xi32>, waits = dense<> : tensor<0xi32>,
+  trigger_offsets = dense<0> : tensor<3xi32>, triggers = dense<> : tensor<0xi32>
+}
+// CHECK: error: 'tgraph.table': task_device of row 1 is negative
+
+// -----
+
+tgraph.table @t operators [#tgraph.operator<"A" "add" 2>] {
+  task_operator = dense<[0, 0]> : tensor<2xi32>, task_tile = dense<[0, 1]> : tensor<2xi32>,
+  task_device = dense<0> : tensor<2xi32>, event_device = dense<-1> : tensor<1xi32>,
+  wait_offsets = dense<[0, 0, 1]> : tensor<3xi32>, waits = dense<0> : tensor<1xi32>,
+  trigger_offsets = dense<[0, 1, 1]> : tensor<3xi32>, triggers = dense<0> : tensor<1xi32>
+}
+// CHECK: error: 'tgraph.table': event_device of row 0 is negative
+
+// -----
+
+tgraph.table @t operators [#tgraph.operator<"A" "add" 2>] {
+  task_operator = dense<[0, 0]> : tensor<2xi32>, task_tile = dense<[0, 1]> : tensor<2xi32>,
+  task_device = dense<0> : tensor<2xi32>, event_device = dense<0> : tensor<1xi32>,
+  wait_offsets = dense<[0, 0, 1]> : tensor<3xi32>, waits = dense<0> : tensor<1xi32>,
+  trigger_offsets = dense<[0, 1, 1]> : tensor<3xi32>, triggers = dense<1> : tensor<1xi32>
+}
+// CHECK: error: 'tgraph.table': triggers holds at 0 a number that is none of the 1 events
+
+// -----
+
+tgraph.table @t operators [#tgraph.operator<"A" "add" 2>] {
+  task_operator = dense<[0, 0]> : tensor<2xi32>, task_tile = dense<[0, 1]> : tensor<2xi32>,
+  task_device = dense<0> : tensor<2xi32>, event_device = dense<0> : tensor<1xi32>,
+  wait_offsets = dense<[0, 0, 1]> : tensor<3xi32>, waits = dense<0> : tensor<1xi32>,
+  trigger_offsets = dense<[0, 2, 2]> : tensor<3xi32>, triggers = dense<0> : tensor<2xi32>
+}
+// CHECK: error: 'tgraph.table': A[0] triggers event 0 twice or out of order
+
+// -----
+
+tgraph.graph @join linear {
+  tgraph.task @A kind "linear" triggers [@e]
+  tgraph.task @B kind "linear" triggers [@f]
+  tgraph.task @C kind "linear" waits [@e, @f]
+  tgraph.event @e
+  tgraph.event @f
+}
+// CHECK: error: 'tgraph.graph': is linear, but C waits on 2 events: run tgraph-normalize first
+
+// -----
+
+tgraph.graph @workers linear {
+  tgraph.task @A kind "linear"
+  tgraph.tasks @B kind "linear" grid [3] workers [0, 1]
+  tgraph.events @e from @A to @B
+}
+// CHECK: invalid.mlir:425:3: error: workers has 2 numbers, but these are 3 tasks
+
+// -----
+
+tgraph.graph @too_early {
+  tgraph.task @A kind "linear" triggers [@e]
+  tgraph.task @B kind "linear" worker 0 waits [@e]
+  tgraph.event @e
+}
+// CHECK: error: 'tgraph.graph': task_worker belongs to linear tables
+
+// -----
+
+tgraph.graph @below linear {
+  tgraph.task @A kind "linear"
+  tgraph.tasks @B kind "linear" grid [3] workers [0, 1, -2]
+  tgraph.events @e from @A to @B
+}
+// CHECK: error: 'tgraph.graph': the worker of task 3 is below -1, which stands for just in time
+
+// -----
+
+tgraph.graph @first linear {
+  tgraph.task @A kind "linear" worker 0
+}
+// CHECK: error: 'tgraph.graph': A waits on nothing, so it can't be assigned ahead of time
+
+// -----
+
+tgraph.graph @modes linear {
+  tgraph.task @A kind "linear"
+  tgraph.tasks @B kind "linear" grid [3] workers [0, 1, -1]
+  tgraph.events @e from @A to @B
+}
+// CHECK: error: 'tgraph.graph': event 0 has tasks of both launch modes, B[2] among them
