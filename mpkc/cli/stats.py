@@ -1,4 +1,4 @@
-"""`mpkc stats`: counts of a program's task graph, and why its operators are cut as they are."""
+"""`mpkc stats`: counts of a program's task graph, and why its operators are cut and launched as they are."""
 
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from mpkc.explain import Choice
+    from mpkc.launching import Mode
     from mpkc.taskgraph import TaskGraph
 
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("input")
 @workers_option
 @grids_option
-@click.option("--explain", "explained", is_flag=True, help="Show the best grids of each operator, and what decided.")
+@click.option("--explain", "explained", is_flag=True, help="Show why operators have their grids and launch modes.")
 @click.option(
     "--max-batch", type=click.IntRange(1), metavar="N", help="Of a model: the graphs for batches of up to N requests."
 )
@@ -55,13 +56,19 @@ def stats(
         choices = explain(replace(given, module=given.module.clone()), Options(count, grids))
     graph = linear_task_graph(given, count, grids)
     counts = stats_of(graph, workers or cores()).to_json()
+    modes: list[Mode] = []
+    if explained:
+        from mpkc.launching import launch_modes
+
+        modes = launch_modes(graph)
     if as_json:
-        return print_json(counts | ({"grids": [choice.to_json() for choice in choices]} if explained else {}))
+        reasons = {"grids": [each.to_json() for each in choices], "launch": [each.to_json() for each in modes]}
+        return print_json(counts | (reasons if explained else {}))
     totals = table("what", "count", right=("count",))
     totals.show_header = False
     for name, value in counts.items():
         totals.add_row(name.replace("_", " "), f"{value:,}")
-    print_table(totals, choice_table(choices) if explained else operator_table(graph))
+    print_table(totals, *((choice_table(choices), mode_table(modes)) if explained else (operator_table(graph),)))
 
 
 def operator_table(graph: "TaskGraph") -> "Table":
@@ -72,6 +79,14 @@ def operator_table(graph: "TaskGraph") -> "Table":
     for row in operator_rows(graph):
         operators.add_row(row.name, f"{row.count:,}", f"{row.tasks:,}", ", ".join(row.grids))
     return operators
+
+
+def mode_table(modes: "list[Mode]") -> "Table":
+    """The launch mode of each kind of operator."""
+    rows = table("operator", "tasks", "launch", "why", right=("tasks",))
+    for each in modes:
+        rows.add_row(each.kind, f"{each.tasks:,}", each.mode, each.why)
+    return rows
 
 
 def choice_table(choices: "list[Choice]") -> "Table":

@@ -1,14 +1,17 @@
 """Launch modes: which tasks are handed out just in time, which are assigned, and that both give the same tokens."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from mega_kernel import NEW, PROMPT, TinyDecoder
 from xdsl.dialects.builtin import StringAttr
 
 from mpkc import tops
+from mpkc.cli import main
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.tgraph_operators import operators_in
 from mpkc.dialects.tgraph_table import Table
@@ -154,3 +157,14 @@ def test_a_graph_for_more_workers_is_refused(tiny_gguf: Callable[..., Path]) -> 
     decoder = TinyDecoder(tiny_gguf(), workers=4)
     with pytest.raises(ValueError, match="assigns tasks to worker 3, but there are 2 workers"):
         decoder.run(HostOptions("fast", workers=2))
+
+
+def test_stats_explain_the_mode_of_every_task(tiny_gguf: Callable[..., Path]) -> None:
+    arguments = ["stats", str(tiny_gguf()), "--workers", "4", "--explain"]
+    printed = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).stdout)
+    modes = {row["kind"]: (row["mode"], row["why"]) for row in printed["launch"]}
+    assert sum(row["tasks"] for row in printed["launch"]) == printed["tasks"]
+    assert modes["attention"] == ("jit", "data decides how long it takes")
+    assert modes["linear"] == ("aot", "takes as long as its shape says")
+    assert modes["embedding"] == ("jit", "starts an iteration")
+    assert "data decides how long it takes" in CliRunner().invoke(main, arguments).stdout
