@@ -22,7 +22,7 @@ BUSY = 0.1  # load average for each core
 @click.option("--repeat", type=click.IntRange(1), default=3, show_default=True, metavar="R", help="host: runs of each.")
 @json_option
 def bench(name: str, tokens: int, repeat: int, as_json: bool) -> None:
-    """Run a benchmark.
+    """Run a benchmark: mpkc bench host.
 
     \b
     NAME is

@@ -25,11 +25,14 @@ if TYPE_CHECKING:
 @schedulers_option
 @json_option
 def verify(input: str, workers: int | None, grids: str | None, schedulers: int, as_json: bool) -> None:
-    """Check a program's task graph: every task once, no deadlock, every dependency kept, no race.
+    """Prove that a task graph completes, in the right order.
+
+    Every task runs once, nothing deadlocks with the queues that the runtime has, every dependency of the operators
+    is kept, no two tasks race.
 
     \b
-    INPUT is an .mlir file, - for standard input, or a model; shapes are enough. A task graph that the file holds
-    is checked as it stands.
+    INPUT is an .mlir file, - for standard input, or a model; shapes are enough.
+    A task graph that the file holds is checked as it stands.
         mpkc verify qwen3-8b --workers 128
         mpkc verify examples/mlp.mlir --json
 
