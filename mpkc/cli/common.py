@@ -142,3 +142,15 @@ def byte_progress(what: str) -> Generator[Callable[[int, int, str], None] | None
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         row = bar.add_task(what, total=None, name="")
         yield lambda done, total, name: bar.update(row, completed=done, total=total, name=name)
+
+
+@contextmanager
+def working(what: str) -> Generator[None]:
+    """Says on standard error what goes on, while it goes on; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield

@@ -2,7 +2,7 @@
 
 import click
 
-from mpkc.cli.common import byte_progress, grids_option, json_option, print_json, workers_option
+from mpkc.cli.common import byte_progress, grids_option, json_option, print_json, workers_option, working
 from mpkc.cli.errors import told_in_one_line
 from mpkc.targets import TARGETS, TargetName
 
@@ -66,7 +66,8 @@ def continue_prompt(
     given = decoding_input(model, context=len(request.prompt) + count)
     with byte_progress("weights") as progress:
         weights = program_weights(model, only_function(given.module), progress)
-    run = open_run(target, given, weights, decode_inputs(given), workers, grids)
+    with working("compiling one mega-kernel"):
+        run = open_run(target, given, weights, decode_inputs(given), workers, grids)
     agreement, tokens = Agreement(), run.decode(request)
     if check:
         reference = ReferenceDecoder(only_function(given.module), weights)
