@@ -140,8 +140,8 @@ def byte_progress(what: str) -> Generator[Callable[[int, int, str], None] | None
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TextColumn("{task.fields[name]}"))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        row = bar.add_task(what, total=None, name="")
-        yield lambda done, total, name: bar.update(row, completed=done, total=total, name=name)
+        row = bar.add_task(what, total=None, name="", visible=False)  # until there is something to wait for
+        yield lambda done, total, name: bar.update(row, completed=done, total=total, name=name, visible=True)
 
 
 @contextmanager
