@@ -85,6 +85,25 @@ def test_the_command_prints_what_the_model_says(smollm2_golden: dict[str, Any]) 
     assert printed["check"]["failures"] == []
 
 
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+def test_a_checkpoint_becomes_one_mega_kernel(tiny_checkpoint: Any, architecture: str) -> None:
+    path = tiny_checkpoint(architecture=architecture)
+    arguments = ["generate", str(path), "--prompt", "the sea", "--tokens", "6", "--json"]
+    checked = CliRunner().invoke(main, [*arguments, "--check"])
+    assert checked.exit_code == 0
+    assert json.loads(checked.stdout)["check"]["steps"] >= 6
+    reference = json.loads(CliRunner().invoke(main, [*arguments, "--target", "reference"]).stdout)
+    assert json.loads(checked.stdout)["tokens"] == reference["tokens"]
+
+
+def test_a_model_without_task_bodies_is_refused_for_the_host_only(tiny_checkpoint: Any) -> None:
+    arguments = ["generate", str(tiny_checkpoint(architecture="qwen3_moe")), "--prompt", "the sea", "--tokens", "2"]
+    assert CliRunner().invoke(main, [*arguments, "--target", "reference"]).exit_code == 0
+    refused = CliRunner().invoke(main, arguments)
+    assert refused.exit_code == 2
+    assert "'tops.topk_softmax' has no task body" in refused.stderr
+
+
 def test_check_fails_where_logits_differ() -> None:
     import numpy as np
 
