@@ -1,0 +1,105 @@
+// RUN: mpkc opt %s -p 'tgraph-partition{workers=6 min_bytes=64}' --split-input-file | filecheck %s
+
+// MPK, figure 5, as operators: the six tasks of one linear operator are q, k and v of two heads, the product is X, the
+// sum of attention and X stands for the norm. The projection has a grid, which stays. The others get one: six
+// tasks for six workers, a task a head, and one task for X and for the norm, as two would move less than 64 bytes each.
+
+// CHECK:      func.func @figure5(%x: tensor<1x8xf32>, %keys: memref<2x2x4x4xf32>, %values: memref<2x2x4x4xf32>, %pages: tensor<1x2xi32>, %positions: tensor<1xi32>) -> (tensor<1x8xf32>, tensor<1x8xf32>) {
+// CHECK-NEXT:   %qkv = tops.weight "qkv" : tensor<24x8xf32>
+// CHECK-NEXT:   %out = tops.weight "o" : tensor<8x8xf32>
+// CHECK-NEXT:   %0 = tops.linear %x, %qkv {grid = array<i64: 1, 6>} : (tensor<1x8xf32>, tensor<24x8xf32>) -> tensor<1x24xf32>
+// CHECK-NEXT:   %A = tops.attention %0, %keys, %values, %pages, %positions {heads = 2 : i64, rope_base = 1.000000e+04 : f64, rope_style = "halves", grid = array<i64: 1, 2>} : (tensor<1x24xf32>, memref<2x2x4x4xf32>, memref<2x2x4x4xf32>, tensor<1x2xi32>, tensor<1xi32>) -> tensor<1x8xf32>
+// CHECK-NEXT:   %X = tops.mul %x, %x {grid = array<i64: 1, 1>} : (tensor<1x8xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>
+// CHECK-NEXT:   %N = tops.add %A, %X {grid = array<i64: 1, 1>} : (tensor<1x8xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>
+// CHECK-NEXT:   %O = tops.linear %A, %out {grid = array<i64: 1, 4>} : (tensor<1x8xf32>, tensor<8x8xf32>) -> tensor<1x8xf32>
+// CHECK-NEXT:   func.return %N, %O : tensor<1x8xf32>, tensor<1x8xf32>
+// CHECK-NEXT: }
+func.func @figure5(%x : tensor<1x8xf32>, %keys : memref<2x2x4x4xf32>, %values : memref<2x2x4x4xf32>, %pages : tensor<1x2xi32>, %positions : tensor<1xi32>) -> (tensor<1x8xf32>, tensor<1x8xf32>) {
+  %qkv = tops.weight "qkv" : tensor<24x8xf32>
+  %out = tops.weight "o" : tensor<8x8xf32>
+  %0 = tops.linear %x, %qkv : (tensor<1x8xf32>, tensor<24x8xf32>) -> tensor<1x24xf32>
+  %A = tops.attention %0, %keys, %values, %pages, %positions {heads = 2 : i64, rope_base = 1.0e+04 : f64, rope_style = "halves"} : (tensor<1x24xf32>, memref<2x2x4x4xf32>, memref<2x2x4x4xf32>, tensor<1x2xi32>, tensor<1xi32>) -> tensor<1x8xf32>
+  %X = tops.mul %x, %x : (tensor<1x8xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>
+  %N = tops.add %A, %X : (tensor<1x8xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>
+  %O = tops.linear %A, %out {grid = array<i64: 1, 4>} : (tensor<1x8xf32>, tensor<8x8xf32>) -> tensor<1x8xf32>
+  func.return %N, %O : tensor<1x8xf32>, tensor<1x8xf32>
+}
+
+// -----
+
+// Functions without operators stay as they are.
+
+// CHECK:      func.func @nothing() {
+// CHECK-NEXT:   func.return
+// CHECK-NEXT: }
+// CHECK-NEXT: func.func private @outside(tensor<1x128xf32>) -> ()
+func.func @nothing() {
+  func.return
+}
+func.func private @outside(tensor<1x128xf32>)
+
+// -----
+
+// A single task, however many workers there are: a row is normalized as a whole.
+
+// CHECK:      func.func @single(%x: tensor<1x128xf32>, %w: tensor<128xf32>) -> tensor<1x128xf32> {
+// CHECK-NEXT:   %0 = tops.rms_norm %x, %w {epsilon = 1.000000e-05 : f64, grid = array<i64: 1>} : (tensor<1x128xf32>, tensor<128xf32>) -> tensor<1x128xf32>
+// CHECK-NEXT:   func.return %0 : tensor<1x128xf32>
+// CHECK-NEXT: }
+func.func @single(%x : tensor<1x128xf32>, %w : tensor<128xf32>) -> tensor<1x128xf32> {
+  %0 = tops.rms_norm %x, %w {epsilon = 1.0e-05 : f64} : (tensor<1x128xf32>, tensor<128xf32>) -> tensor<1x128xf32>
+  func.return %0 : tensor<1x128xf32>
+}
+
+// -----
+
+// A fork-join: operators alike get grids alike.
+
+// CHECK:      func.func @fork_join(%x: tensor<1x128xf32>) -> tensor<1x128xf32> {
+// CHECK-NEXT:   %fork = tops.add %x, %x {grid = array<i64: 1, 6>} : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+// CHECK-NEXT:   %left = tops.mul %fork, %x {grid = array<i64: 1, 6>} : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+// CHECK-NEXT:   %right = tops.mul %fork, %x {grid = array<i64: 1, 6>} : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+// CHECK-NEXT:   %join = tops.add %left, %right {grid = array<i64: 1, 6>} : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+// CHECK-NEXT:   func.return %join : tensor<1x128xf32>
+// CHECK-NEXT: }
+func.func @fork_join(%x : tensor<1x128xf32>) -> tensor<1x128xf32> {
+  %fork = tops.add %x, %x : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+  %left = tops.mul %fork, %x : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+  %right = tops.mul %fork, %x : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+  %join = tops.add %left, %right : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+  func.return %join : tensor<1x128xf32>
+}
+
+// -----
+
+// An operator used twice, and one that reads a value twice.
+
+// CHECK:      func.func @twice(%x: tensor<1x128xf32>) -> tensor<1x128xf32> {
+// CHECK-NEXT:   %0 = tops.add %x, %x {grid = array<i64: 1, 6>} : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+// CHECK-NEXT:   %1 = tops.mul %0, %0 {grid = array<i64: 1, 6>} : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+// CHECK-NEXT:   %2 = tops.mul %0, %1 {grid = array<i64: 1, 6>} : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+// CHECK-NEXT:   func.return %2 : tensor<1x128xf32>
+// CHECK-NEXT: }
+func.func @twice(%x : tensor<1x128xf32>) -> tensor<1x128xf32> {
+  %0 = tops.add %x, %x : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+  %1 = tops.mul %0, %0 : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+  %2 = tops.mul %0, %1 : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+  func.return %2 : tensor<1x128xf32>
+}
+
+// -----
+
+// An unused result is computed, so its operator gets a grid too.
+
+// CHECK:      func.func @unused(%x: tensor<1x128xf32>) -> tensor<1x128xf32> {
+// CHECK-NEXT:   %0 = tops.add %x, %x {grid = array<i64: 1, 6>} : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+// CHECK-NEXT:   %1 = tops.mul %0, %x {grid = array<i64: 1, 6>} : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+// CHECK-NEXT:   %2 = tops.mul %0, %0 {grid = array<i64: 1, 6>} : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+// CHECK-NEXT:   func.return %2 : tensor<1x128xf32>
+// CHECK-NEXT: }
+func.func @unused(%x : tensor<1x128xf32>) -> tensor<1x128xf32> {
+  %0 = tops.add %x, %x : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+  %1 = tops.mul %0, %x : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+  %2 = tops.mul %0, %0 : (tensor<1x128xf32>, tensor<1x128xf32>) -> tensor<1x128xf32>
+  func.return %2 : tensor<1x128xf32>
+}
