@@ -24,6 +24,8 @@ def linear_graph(module: ModuleOp) -> tuple[FuncOp, list[Operator], Table]:
     (op,) = tables
     if op.table.form is not Form.LINEAR:
         raise OpError(op, f"the task graph is {op.table.form}, but a target needs it linear: run tgraph-linearize")
+    if op.table.task_count == 0:
+        raise OpError(op, "has no tasks, so there is nothing to run on a target")
     if op.of is None:
         raise OpError(op, "the task graph names no function of tensor operators, so its tasks have no bodies")
     func = function_named(op, op.of.root_reference.data)

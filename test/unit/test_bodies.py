@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from mpkc import tops
+from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.tops.base import Array
 from mpkc.dialects.tops.function import only_function
 from mpkc.inputs import Input
-from mpkc.parsing import new_context
+from mpkc.parsing import new_context, parse_module
 from mpkc.pipelines import Options, run_passes, task_graph
 from mpkc.runtime.cuda.bodies import BODIES
 from mpkc.runtime.cuda.emit import compile_program
@@ -145,3 +146,20 @@ def test_argmax_of_nothing_that_compares_is_a_column() -> None:
     inputs = {"x": np.full((1, 100), np.nan, np.float32)}
     run = HostRun(compile_program(given.module), seeded_weights(0), inputs, HostOptions("fast", 1))
     assert 0 <= run.run()[2][0] < 100
+
+
+EMPTY_TABLE = "tgraph.table @g of @f linear {" + ", ".join(
+    f"{name} = dense<{value}> : tensor<{size}xi32>"
+    for name, value, size in (
+        *((name, "[]", 0) for name in ("task_operator", "task_tile", "task_device", "event_device", "waits")),
+        *((name, "[]", 0) for name in ("triggers", "event_first", "event_last")),
+        *((name, "0", 1) for name in ("wait_offsets", "trigger_offsets")),
+    )
+)
+
+
+@pytest.mark.parametrize(("table", "message"), [("", "has no tensor operators"), (EMPTY_TABLE + "}", "has no tasks")])
+def test_a_graph_without_tasks_is_refused(table: str, message: str) -> None:
+    text = "func.func @f(%x : tensor<4xf32>) -> tensor<4xf32> { func.return %x : tensor<4xf32> }\n" + table
+    with pytest.raises(OpError, match=message):
+        compile_program(parse_module(text, "empty.mlir"))
