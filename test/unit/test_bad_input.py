@@ -484,7 +484,7 @@ def test_a_closed_pipe_is_quiet() -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
-@pytest.mark.parametrize("where", ["mpkc.inputs.read_input", "mpkc.targets.compile_for"])
+@pytest.mark.parametrize("where", ["mpkc.inputs.read_input", "mpkc.taskgraph.linear_task_graph"])
 def test_an_interrupt_is_quiet(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*args: object) -> None:
         raise KeyboardInterrupt

@@ -5,6 +5,8 @@
 namespace mpk::host {
 namespace {
 constexpr std::size_t kSharedAlignment = 1024;
+// A guard page splits a mapping, and Linux allows a process 65,530 of them: libraries keep small ones only.
+constexpr std::size_t kKeptStacks = 256;
 
 // One mapping is kept between launches. Launches may overlap, so it is taken and given back by exchange.
 struct Mapping {
@@ -51,6 +53,10 @@ void Memory::map() {
 
 Memory::~Memory() {
   if (!base_) return;
+  if (stacks_ > kKeptStacks) {
+    munmap(base_, bytes_);
+    return;
+  }
   Mapping* mine = new Mapping{base_, bytes_, stacks_, stack_bytes_};
   if (Mapping* other = __atomic_exchange_n(&kept, mine, __ATOMIC_ACQ_REL)) {
     munmap(other->base, other->bytes);

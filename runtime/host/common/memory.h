@@ -6,7 +6,7 @@
 namespace mpk::host {
 class Memory {
  public:
-  // Takes over the memory of the library's last launch where it has the same shape: pages stay mapped in.
+  // Takes over the memory of the library's last launch where it is small and has the same shape: pages stay mapped in.
   Memory(std::size_t stacks, std::size_t stack_bytes, std::size_t blocks, std::size_t shared_bytes);
   ~Memory();
   Memory(const Memory&) = delete;
