@@ -1,7 +1,7 @@
 """What a mega-kernel reads at run time: descriptors, events, queues and buffers, laid out for some memory."""
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -260,6 +260,27 @@ class TokenRing:
         self.consumed, self._consumed = memory.place_shared(np.zeros(1, np.uint32))
         self.stopped, self._stopped = memory.place_shared(np.zeros(1, np.uint32))
         self.entries, self._entries = memory.place_shared(np.zeros(capacity, np.uint32))
+
+    def tokens(self, running: Callable[[], bool], wait: Callable[[], None]) -> Generator[int]:
+        """The tokens as a kernel tells them, until it has ended; a caller that leaves early ends it.
+
+        Args:
+            running: whether the kernel may still tell more.
+            wait: passes a little time.
+        """
+        try:
+            while True:
+                more = running()  # before the look: what the kernel told before it ended is seen
+                token = self.peek()
+                if token is not None:
+                    yield token
+                    self.advance()
+                elif more:
+                    wait()
+                else:
+                    return
+        finally:
+            self.stop()
 
     def peek(self) -> int | None:
         """The oldest token not yet read, or None."""

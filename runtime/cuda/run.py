@@ -187,18 +187,8 @@ class CudaRun:
         params, ring = self.image.params(request)
         self.launch(params)
         try:
-            while True:
-                running = self._running()  # before the look: what the kernel told before it ended is seen
-                token = ring.peek()
-                if token is not None:
-                    yield token
-                    ring.advance()
-                elif running:
-                    time.sleep(POLL_S)
-                else:
-                    break
+            yield from ring.tokens(self._running, lambda: time.sleep(POLL_S))
         finally:
-            ring.stop()  # a caller that leaves early leaves no kernel behind
             self._finish()
 
     def _running(self) -> bool:

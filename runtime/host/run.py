@@ -132,18 +132,8 @@ class HostRun:
         thread = threading.Thread(target=launch, name="mega-kernel", daemon=True)
         thread.start()
         try:
-            while True:
-                running = thread.is_alive()  # before the look: what the kernel told before it ended is seen
-                token = ring.peek()
-                if token is not None:
-                    yield token
-                    ring.advance()
-                elif running:
-                    thread.join(POLL_S)
-                else:
-                    break
+            yield from ring.tokens(thread.is_alive, lambda: thread.join(POLL_S))
         finally:
-            ring.stop()  # a caller that leaves early leaves no kernel behind
             thread.join()
         if failure:
             raise failure[0]
