@@ -84,14 +84,13 @@ def remaining(module: ModuleOp, options: Options) -> list[ModulePass]:
 def run_passes(
     module: ModuleOp, passes: list[ModulePass], ctx: Context, told: Callable[[str], None] | None = None
 ) -> None:
-    """Run the passes in place, with a verification before the first, of tables after each pass over tables, and of
-    functions after the passes that change them.
+    """Run the passes in place, with a verification before the first and after each: of tables after passes over tables.
 
     Raises:
         OpError: where the module is not well-formed, or a pass refuses it.
     """
     verify(module)
-    for step, following in zip(passes, [*passes, None][1:], strict=True):
+    for step in passes:
         if told:
             told(step.name)
         step.apply(ctx, module)
@@ -99,5 +98,5 @@ def run_passes(
             for table in module.ops:
                 if isinstance(table, TableOp):
                     verify(table)
-        elif following is None or isinstance(following, TABLES_ONLY):
+        else:
             verify(module)
