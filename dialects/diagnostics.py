@@ -1,14 +1,11 @@
 """Errors and remarks that name the place in the source where an operation was written."""
 
-from collections.abc import Iterable
-
 from xdsl.dialects.builtin import (
     ArrayAttr,
     CallSiteLoc,
     FileLineColLoc,
     FusedLoc,
     NameLoc,
-    UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
@@ -69,11 +66,3 @@ def _in_order(definition: Operation, user: Operation) -> bool:
     """Whether the order of the text decides between them: not where a region of several blocks holds both."""
     region = definition.parent_region()
     return region is None or len(region.blocks) == 1 or definition.parent is user.parent
-
-
-def inherit_location(new: Iterable[Operation], old: Operation) -> None:
-    """Give each of `new` that has no place of its own, and what is nested in it, the place of `old`."""
-    for root in new:
-        for op in root.walk():
-            if isinstance(op.location, UnknownLoc):
-                op.location = old.location
