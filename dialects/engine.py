@@ -9,6 +9,7 @@ under fixed names, each a property or a discardable attribute:
     cost     integer  issue interval in ns: the engine issues its next instruction that long after
     latency  integer  ns from issue to retirement; the cost where it is not given
     after    array    its dependencies (`#sem.after`), where they are written or were extracted
+    signal   string   the semaphore that its retirement increases by one, once semaphores are allocated
 """
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
@@ -75,6 +76,12 @@ def label_of(op: Operation) -> str | None:
     """The label of the instruction `op`, if it has one."""
     label = _attribute(op, "label")
     return label.data if isinstance(label, StringAttr) else None
+
+
+def signal_of(op: Operation) -> str | None:
+    """The semaphore that the retirement of the instruction `op` increases by one, if any."""
+    signal = _attribute(op, "signal")
+    return signal.data if isinstance(signal, StringAttr) else None
 
 
 def cost_of(op: Operation) -> int | None:

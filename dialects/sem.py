@@ -39,6 +39,7 @@ from mpkc.dialects.sem_distance import (
     print_after_list,
 )
 from mpkc.dialects.sem_rules import check_rules
+from mpkc.dialects.sem_streams import BarrierOp, IterationOp, MarkerOp, ReadOp, StreamOp, StreamsOp, WaitOp
 
 
 @irdl_op_definition
@@ -216,4 +217,8 @@ def parse_nanoseconds(parser: Parser) -> IntegerAttr:
     return IntegerAttr(parser.parse_integer(allow_boolean=False, allow_negative=False), i64)
 
 
-Sem = Dialect("sem", [ProgramOp, InstOp, ValueOp], [AfterAttr, DistanceAttr, OffsetAttr])
+Sem = Dialect(
+    "sem",
+    [ProgramOp, InstOp, ValueOp, StreamsOp, StreamOp, WaitOp, IterationOp, BarrierOp, MarkerOp, ReadOp],
+    [AfterAttr, DistanceAttr, OffsetAttr],
+)

@@ -43,6 +43,7 @@ class Loop:
     Attributes:
         op: the scf operation that it stands for; the program for the root.
         position: its place in the block of its parent; see `Instruction.position`.
+        name: of its own in the program: the name of its index, or what it is and its number.
         path: the loops from the root down to this one.
     """
 
@@ -51,6 +52,7 @@ class Loop:
     block: Block
     parent: "Loop | None"
     position: tuple[int, int] = (0, 0)
+    name: str = "program"
     path: tuple["Loop", ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,6 +62,11 @@ class Loop:
     def counted(self) -> bool:
         """Whether a distance has a component for it."""
         return self.kind in (LoopKind.FOR, LoopKind.WHILE)
+
+    @property
+    def depth(self) -> int:
+        """How many counted loops there are from the root to this one, 0 where it is not counted."""
+        return sum(loop.counted for loop in self.path) if self.counted else 0
 
 
 @dataclass(eq=False, repr=False)
@@ -174,6 +181,7 @@ class Structure:
         instructions: in textual order.
         loop_of: the loop of each block.
         separators: the loops and conditionals that hold an instruction.
+        names: those of the loops.
     """
 
     program: Operation
@@ -183,6 +191,7 @@ class Structure:
     by_op: dict[Operation, Instruction] = field(default_factory=dict[Operation, Instruction])
     loop_of: dict[Block, Loop] = field(default_factory=dict[Block, Loop])
     separators: set[Operation] = field(default_factory=set[Operation])
+    names: set[str] = field(default_factory=set[str])
 
     @property
     def edges(self) -> Iterator[Edge]:
@@ -237,6 +246,9 @@ def regions_of(op: Operation) -> list[tuple[LoopKind, Region]]:
 
 def _read_loop(structure: Structure, loop: Loop) -> int:
     """Read the block of `loop`, the next loop of the program; the number of the last run in it."""
+    if loop.parent:
+        loop.name = _loop_name(structure, loop)
+    structure.names.add(loop.name)
     structure.loops.append(loop)
     structure.loop_of[loop.block] = loop
     place = 0
@@ -254,6 +266,12 @@ def _read_loop(structure: Structure, loop: Loop) -> int:
                 "scf.index_switch, integer operations of arith, buffers, and instructions of engines",
             )
     return place
+
+
+def _loop_name(structure: Structure, loop: Loop) -> str:
+    hint = loop.block.args[0].name_hint if loop.kind is LoopKind.FOR else None
+    name = hint or f"{loop.kind}{len(structure.loops)}"
+    return f"{name}.{len(structure.loops)}" if name in structure.names else name
 
 
 def _read_instruction(structure: Structure, op: Operation, loop: Loop, place: int) -> None:
