@@ -36,7 +36,7 @@ from mpkc.runtime.neuron.isa import (
 )
 from mpkc.runtime.neuron.tile_forms import FORMS
 
-BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]*")
+BARE = re.compile(r"(?!(?:inf|nan)$)[A-Za-z_][A-Za-z0-9_.$]*")
 
 
 def print_isa(program: Program) -> str:

@@ -1,0 +1,163 @@
+"""Lines of ISA text as tokens that know their place, and the small things that lines are made of."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NoReturn, TypeVar
+
+from xdsl.utils.exceptions import ParseError
+from xdsl.utils.lexer import Input, Span
+
+from mpkc.runtime.neuron.isa import Operand, Register
+
+T = TypeVar("T")
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r]+|//.*)
+      | (?P<string>"(?:[^"\\]|\\.)*")
+      | (?P<number>-?(?:0x[0-9A-Fa-f]+|[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|inf\b|nan\b))
+      | (?P<name>\.?[A-Za-z_][A-Za-z0-9_.$]*)
+      | (?P<mark>->|>=|\+\+|\+=|[][(),:=@*?])""",
+    re.VERBOSE,
+)
+_REGISTER = re.compile(r"r[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of the text; `kind` is string, number, name, mark or end."""
+
+    kind: str
+    text: str
+    start: int
+
+
+class Cursor:
+    """The tokens of one line, taken one after the other.
+
+    Attributes:
+        number: of the line, from 1.
+    """
+
+    def __init__(self, source: Input, number: int, start: int, line: str):
+        self.source, self.number = source, number
+        self.tokens = self._tokens(start, line)
+        self.at = 0
+
+    def _tokens(self, start: int, line: str) -> list[Token]:
+        found: list[Token] = []
+        at = 0
+        while at < len(line):
+            match = _TOKEN.match(line, at)
+            if match is None:
+                character = Token("mark", line[at], start + at)
+                raise self.error(f"{line[at]!r} has no meaning here", character)
+            if match.lastgroup and match.lastgroup != "space":
+                found.append(Token(match.lastgroup, match[0], start + at))
+            at = match.end()
+        found.append(Token("end", "", start + len(line)))
+        return found
+
+    def error(self, message: str, token: Token | None = None) -> ParseError:
+        """The error at a token; at the next one where none is given."""
+        token = token or self.next
+        return ParseError(Span(token.start, token.start + max(1, len(token.text)), self.source), message)
+
+    def fail(self, what: str) -> NoReturn:
+        """Raise the error that something else was expected."""
+        token = self.next
+        raise self.error(f"expected {what}, found {repr(token.text) if token.text else 'the end of the line'}")
+
+    @property
+    def next(self) -> Token:
+        return self.tokens[self.at]
+
+    @property
+    def at_end(self) -> bool:
+        return self.tokens[self.at].kind == "end"
+
+    def take(self) -> Token:
+        token = self.tokens[self.at]
+        self.at += 1
+        return token
+
+    def optional(self, text: str) -> Token | None:
+        """The next token where it is this one."""
+        return self.take() if self.tokens[self.at].text == text else None
+
+    def expect(self, text: str) -> Token:
+        if self.tokens[self.at].text != text:
+            self.fail(repr(text))
+        return self.take()
+
+    def expect_end(self) -> None:
+        if not self.at_end:
+            self.fail("the end of the line")
+
+    def word(self, what: str) -> str:
+        if self.next.kind != "name":
+            self.fail(what)
+        return self.take().text
+
+    def name(self, what: str) -> str:
+        """A name, bare or quoted."""
+        if self.next.kind == "string":
+            token = self.take()
+            try:
+                text = json.loads(token.text)
+            except ValueError:
+                raise self.error("a quoted name has the escapes of JSON", token) from None
+            if text:
+                return text
+            raise self.error("a name is not empty", token)
+        return self.word(what)
+
+    def integer(self, what: str, least: int | None = None) -> int:
+        token = self.next
+        value = self._integer_here()
+        if value is None:
+            self.fail(what)
+        if least is not None and value < least:
+            raise self.error(f"expected {what}, found {token.text}", token)
+        return value
+
+    def literal(self) -> int | float:
+        """An integer, or a float where it is written as one."""
+        token = self.next
+        if token.kind != "number":
+            self.fail("a number")
+        value = self._integer_here()
+        if value is None:
+            self.take()
+            return float(token.text)
+        return value
+
+    def _integer_here(self) -> int | None:
+        try:
+            value = int(self.next.text, 0) if self.next.kind == "number" else None
+        except ValueError:  # a float, or 010
+            return None
+        self.at += value is not None
+        return value
+
+    def at_register(self) -> bool:
+        return self.next.kind == "name" and _REGISTER.fullmatch(self.next.text) is not None
+
+    def operand(self, register: Callable[["Cursor"], Register]) -> Operand:
+        """A register, which `register` takes, or an integer."""
+        return register(self) if self.at_register() else self.integer("a register or an integer")
+
+    def listed(self, item: Callable[[], T]) -> tuple[T, ...]:
+        """`[item, item]`."""
+        return tuple(self._items(item))
+
+    def _items(self, item: Callable[[], T]) -> Iterator[T]:
+        self.expect("[")
+        if self.optional("]"):
+            return
+        yield item()
+        while not self.optional("]"):
+            if not self.optional(","):
+                self.fail("',' or ']'")
+            yield item()
