@@ -33,7 +33,7 @@ from mpkc.dialects.tgraph_table import EMPTY, Form, Table
 from mpkc.dialects.tops.base import Mode, Operator
 from mpkc.runtime.cuda.queues import LEAST, QueueCapacities, events_at_once
 from mpkc.runtime.verify.order import Order
-from mpkc.runtime.verify.report import SHOWN, Check, Failure, Report, checked
+from mpkc.runtime.verify.report import SHOWN, Check, Failure, Report, TaskFailure, checked
 
 Found = tuple[int, int, list[Failure]]  # looked at, wrong, the first of these
 
@@ -80,7 +80,7 @@ def verify_graph(
 
 def refused(message: str) -> Report:
     """The report of a graph that its own verifier refuses, so that nothing more can be said of it."""
-    return Report((Check("tasks and events", 1, 1, (Failure("tasks and events", message),), 0.0),))
+    return Report((Check("tasks and events", 1, 1, (TaskFailure("tasks and events", message),), 0.0),))
 
 
 class _Graph:
@@ -95,7 +95,7 @@ class _Graph:
             verify_table(table, self.infos)
         except VerifyException as err:
             cycle = tuple(find_cycle(table)) if "wait for each other" in str(err) else ()
-            return count, 1, [Failure("tasks and events", str(err), tasks=cycle)]
+            return count, 1, [TaskFailure("tasks and events", str(err), tasks=cycle)]
         return count, 0, []
 
     def progress(self, runtime: Runtime) -> Found:
@@ -117,14 +117,14 @@ class _Graph:
         last = -1 if table.task_worker is None else int(table.task_worker.max(initial=-1))
         if last >= runtime.workers:
             wrong.append(f"tasks are assigned to worker {last}, but there are {runtime.workers} workers")
-        return runtime.workers + runtime.schedulers, len(wrong), [Failure("progress", message) for message in wrong]
+        return runtime.workers + runtime.schedulers, len(wrong), [TaskFailure("progress", message) for message in wrong]
 
     def records(self, records: npt.NDArray[np.void]) -> Found:
         """What the device is told of each event, against the table."""
         table = self.table
         if len(records) != table.event_count:
             message = f"the device gets {len(records)} events, but the graph has {table.event_count}"
-            return len(records), 1, [Failure("records", message)]
+            return len(records), 1, [TaskFailure("records", message)]
         wanted = {
             "needed": table.triggers_needed,
             "first": table.waiting.least(),
@@ -144,7 +144,9 @@ class _Graph:
             "first": f"starts tasks from {told} on, but the first that waits on it is {self._name(right)}, {right}",
             "last": f"starts tasks up to {told}, but the last that waits on it is {self._name(right)}, {right}",
         }
-        return Failure("records", f"event {event} {what[name]}", (tasks[0] if name == "needed" else right,), (event,))
+        return TaskFailure(
+            "records", f"event {event} {what[name]}", (tasks[0] if name == "needed" else right,), (event,)
+        )
 
     def dependencies(self) -> Found:
         """Whether each pair of dependent tasks is ordered: readers of tensors behind those that write them."""
@@ -159,7 +161,7 @@ class _Graph:
         try:
             reuse = memory_dependencies(self.operators, self.regions)
         except OpError as err:
-            return 1, 1, [Failure("races", err.message)]
+            return 1, 1, [TaskFailure("races", err.message)]
         between = self._enforced("races", [*(each for each in self._between if _of_buffer(each.value)), *reuse])
         within = self._enforced("races", self._within, either=True)
         return between[0] + within[0], between[1] + within[1], between[2] + within[2]
@@ -234,7 +236,7 @@ class _Graph:
             f"{self._name(source)} {VERBS[each.before.mode]} {what}, but no events order them: "
             f"nothing leads from task {source} to task {target}"
         )
-        return Failure(check, message, (source, target), region=region)
+        return TaskFailure(check, message, (source, target), region=region)
 
     def _region(self, value: SSAValue, lo: Index, hi: Index) -> str:
         """The name of a value and a box of it, as NumPy writes slices."""

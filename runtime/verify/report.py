@@ -1,32 +1,65 @@
-"""What checks of a task graph found."""
+"""What checks of a task graph or of a multi-engine program found."""
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 SHOWN = 20  # failures that a check describes; it counts all
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One thing that is wrong with a graph.
+    """One thing that is wrong.
 
     Attributes:
         check: the name of the check that found it.
-        message: for people; names tasks by operator and tile.
-        tasks: numbers of the tasks it is about.
-        events: numbers of the events it is about.
-        region: the elements that the two tasks of a missing order both touch.
+        message: for people; names what it is about.
     """
 
     check: str
     message: str
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class TaskFailure(Failure):
+    """One thing that is wrong with a task graph.
+
+    Attributes:
+        tasks: numbers of the tasks it is about, which the message names by operator and tile.
+        events: numbers of the events it is about.
+        region: the elements that the two tasks of a missing order both touch.
+    """
+
     tasks: tuple[int, ...] = ()
     events: tuple[int, ...] = ()
     region: str | None = None
 
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)
+
+@dataclass(frozen=True)
+class WaitFailure(Failure):
+    """One wait that does not hold an instruction back exactly as long as its dependencies ask.
+
+    Attributes:
+        instruction: the consumer, by label.
+        engine: the one that issues it.
+        iteration: 1-based, of each counted loop around it, outermost first.
+        trips: for each loop around it and around its producer, how often the engine has entered it so far, in all.
+        bindings: arguments of a run that shows it; none where a proof failed that no small run refutes.
+        semaphore, threshold: the wait; none where there is none.
+        owed: the value that the semaphore must have; none where nothing tells.
+    """
+
+    instruction: str | None = None
+    engine: str | None = None
+    iteration: tuple[int, ...] = ()
+    trips: dict[str, int] = field(default_factory=dict[str, int])
+    bindings: dict[str, int] | None = None
+    semaphore: str | None = None
+    threshold: int | None = None
+    owed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +85,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Report:
-    """All checks of one graph."""
+    """All checks of one graph or program."""
 
     checks: tuple[Check, ...]
 

@@ -33,7 +33,7 @@ from mpkc.runtime.cuda.image import events
 from mpkc.runtime.cuda.queues import QueueCapacities, events_at_once, queue_capacities
 from mpkc.runtime.verify import order
 from mpkc.runtime.verify.graph import Runtime, verify_graph
-from mpkc.runtime.verify.report import Failure, Report
+from mpkc.runtime.verify.report import Report, TaskFailure
 
 WORKERS, SCHEDULERS = 4, 2
 MLP = (Path(__file__).parents[2] / "examples" / "mlp.mlir").read_text()
@@ -71,7 +71,7 @@ def report(module: ModuleOp, table: Table | None = None, queues: QueueCapacities
     return verify_graph(table, op.infos(), operators(module), runtime)
 
 
-def failures(module: ModuleOp, table: Table) -> list[Failure]:
+def failures(module: ModuleOp, table: Table) -> list[TaskFailure]:
     found = report(module, table)
     assert not found.ok
     return found.failures
