@@ -3,7 +3,31 @@
 Imports nothing of mpkc, and everything of mpkc may import it.
 """
 
-from mpkc.runtime.machine.description import Costs, Limits, Machine, MachineError, Memory, Rates, SemaphoreType
+from mpkc.runtime.machine.description import (
+    Costs,
+    Dma,
+    Limits,
+    Machine,
+    MachineError,
+    Memory,
+    Rates,
+    SemaphoreType,
+)
+from mpkc.runtime.machine.instructions import Formula, InstructionCost, Work
 from mpkc.runtime.machine.reading import machine, machines
 
-__all__ = ["Costs", "Limits", "Machine", "MachineError", "Memory", "Rates", "SemaphoreType", "machine", "machines"]
+__all__ = [
+    "Costs",
+    "Dma",
+    "Formula",
+    "InstructionCost",
+    "Limits",
+    "Machine",
+    "MachineError",
+    "Memory",
+    "Rates",
+    "SemaphoreType",
+    "Work",
+    "machine",
+    "machines",
+]

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from mpkc.runtime.machine.instructions import DEFAULT, InstructionCost
+
 
 class MachineError(ValueError):
     """A machine description is missing or wrong; one line that names the file and the key."""
@@ -73,6 +75,22 @@ class Rates:
 
 
 @dataclass(frozen=True)
+class Dma:
+    """Engines that are DMA queues.
+
+    Each of their instructions is a transfer in several parts, one on each of as many DMA engines. A DMA engine moves
+    its parts in order; between them there is none. A part adds its share of the update when it has arrived.
+
+    Attributes:
+        parts: of each transfer.
+        queues: the engines that are queues.
+    """
+
+    parts: int
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Machine:
     """A multi-engine machine.
 
@@ -83,6 +101,9 @@ class Machine:
         memories: by space: far, near, accumulator.
         workers: tasks that run at the same time; None where that is for the machine at hand to say.
         rates: of each worker; None where they are not known.
+        instructions: what the instructions of `tile` cost, by operation, such as "matmul"; "default" for all others.
+        instruction_bytes: the size of every instruction in the code of an engine.
+        dma: which engines are DMA queues.
         sources: where each number comes from, by its key, such as "costs.wait".
     """
 
@@ -95,11 +116,25 @@ class Machine:
     memories: Mapping[str, Memory] = field(default_factory=dict[str, Memory])
     workers: int | None = None
     rates: Rates | None = None
+    instructions: Mapping[str, InstructionCost] = field(default_factory=dict[str, InstructionCost])
+    instruction_bytes: int = 64
+    dma: Dma | None = None
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def has_engine(self, name: str) -> bool:
         """Whether an instruction may name this engine."""
         return not self.engines or name in self.engines
+
+    def cost_of(self, operation: str) -> InstructionCost:
+        """What an operation of `tile` costs, by its name without the dialect.
+
+        Raises:
+            MachineError: where the machine does not say that.
+        """
+        found = self.instructions.get(operation) or self.instructions.get(DEFAULT)
+        if found is None:
+            raise MachineError(f"{self.name}: instructions.{operation}: missing: it says what tile.{operation} costs")
+        return found
 
     def to_json(self) -> dict[str, object]:
         """All of it, as `mpkc devices --json` prints it; `null` for what is not limited or not known."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from mpkc.runtime.machine.description import Machine, MachineError
+from mpkc.runtime.machine.instructions import DEFAULT, OPERATIONS
 
 HERE = Path(__file__).parent
 SPACES = ("far", "near", "accumulator")
@@ -114,6 +115,13 @@ def _check(path: Path, found: Machine, text: Mapping[str, Any]) -> None:
     for space in found.memories:
         if space not in SPACES:
             raise reader.wrong(f"memories.{space}", f"no such space; there are: {', '.join(SPACES)}")
+    for operation in found.instructions:
+        if operation not in (DEFAULT, *OPERATIONS):
+            known = ", ".join((DEFAULT, *OPERATIONS))
+            raise reader.wrong(f"instructions.{operation}", f"no such operation; there are: {known}")
+    for queue in found.dma.queues if found.dma else ():
+        if not found.has_engine(queue):
+            raise reader.wrong("dma.queues", f"{queue} is no engine of the machine")
     numbers = dict(_numbers("", {key: value for key, value in text.items() if key != "sources"}))
     for key, number in numbers.items():
         if not 0 <= number < float("inf") or (number == 0 and not key.startswith("costs.")):
