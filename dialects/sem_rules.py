@@ -12,6 +12,7 @@ from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import is_instruction, is_value
 from mpkc.dialects.sem_distance import EVERY, Component
 from mpkc.dialects.sem_flow import decides, derived
+from mpkc.dialects.sem_maxima import check_maxima
 from mpkc.dialects.sem_order import program_order
 from mpkc.dialects.sem_structure import Edge, Structure, structure_of
 
@@ -26,6 +27,7 @@ def check_rules(program: Operation, argument_names: Sequence[str]) -> None:
     """
     structure = structure_of(program)
     _check_kinds(structure)
+    check_maxima(program, argument_names)
     _check_defined_before_use(program.regions[0].block, set())
     _check_sources(structure)
     for instruction in structure.instructions:

@@ -17,6 +17,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 
+from mpkc.dialects.sem_maxima import check_maxima
 from mpkc.dialects.tile_buffers import RotateOp
 from mpkc.dialects.tile_compute import FillOp, IotaOp, MapOp, MatmulOp, ReduceOp, SelectOp, TransposeOp
 from mpkc.dialects.tile_program import verify_program
@@ -95,6 +96,7 @@ class ProgramOp(IRDLOperation, abc.ABC):
 
     def verify_(self) -> None:
         verify_program(self, self.engine_names, self.IS_WORKER)
+        check_maxima(self, self.argument_names)
         verify_rings(self, self.engine_names)
 
 

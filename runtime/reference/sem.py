@@ -19,6 +19,7 @@ from mpkc.dialects.engine import is_value
 from mpkc.dialects.scalars import evaluate, is_scalar
 from mpkc.dialects.sem import ProgramOp
 from mpkc.dialects.sem_distance import Component
+from mpkc.dialects.sem_maxima import maxima_of, most_of
 from mpkc.dialects.sem_order import program_order
 from mpkc.dialects.sem_structure import Edge, Instruction, structure_of, up_to
 from mpkc.runtime.bindings import Bindings, Scalar, bindings_of
@@ -81,8 +82,9 @@ def run_program(
         limit: the iterations of all loops together after which a program is said to run forever.
 
     Raises:
-        OpError: a binding that is missing, unknown, of the wrong type or for one engine alone; a step below
-            1; a division by zero; more iterations than `limit`.
+        OpError: a binding that is missing, unknown, of the wrong type or for one engine alone; a value or a
+            loop that breaks what the program declares of it; a step below 1; a division by zero; more
+            iterations than `limit`.
     """
     if not isinstance(bindings, Bindings):
         bindings = bindings_of(bindings or {})
@@ -142,6 +144,7 @@ class _Interpreter:
         self.iteration: list[int] = []
         self.executions: list[Execution] = []
         self.history = {instruction: _History() for instruction in self.structure.instructions}
+        self.maxima = maxima_of(program)
         self.order = {block: program_order(self.structure, block) for block in self.structure.loop_of}
         self._bind_arguments(program)
 
@@ -161,7 +164,7 @@ class _Interpreter:
                 raise OpError(program, f"the argument %{name} has no value: bind it, {name}=VALUE")
             if len(given) != 1:
                 raise OpError(program, f"the argument %{name} has {len(given)} values: bind one")
-            self.scalars[arg] = _typed(program, f"the argument %{name}", given[0], arg.type)
+            self.scalars[arg] = self._checked(program, name, f"the argument %{name}", given[0], arg.type)
 
     def run_block(self, block: Block) -> tuple[int | None, ...]:
         """Run one block once; what its terminator passes on, None for what is no integer."""
@@ -208,7 +211,14 @@ class _Interpreter:
                 f"@{name} runs for the {earlier + 1}. time and {has}: bind one for each execution, {name}=1,2,...",
             )
         result = instruction.op.results[0]
-        self.scalars[result] = _typed(instruction.op, f"@{name}", given[earlier], result.type)
+        self.scalars[result] = self._checked(instruction.op, name, f"@{name}", given[earlier], result.type)
+
+    def _checked(self, op: Operation, name: str, what: str, value: Scalar, type: Attribute) -> int:
+        """`value` as an integer of `type` within the declared maximum of `name`."""
+        number, maximum = _typed(op, what, value, type), self.maxima.get(name)
+        if maximum is not None and not 0 <= number <= maximum:
+            raise OpError(op, f"{what} is {number} and was declared to lie in 0..{maximum}: see `maxima`")
+        return number
 
     def _run_control(self, op: Operation) -> None:
         match op:
@@ -233,8 +243,9 @@ class _Interpreter:
         variable, *carried = op.body.block.args
         state = self._read(op.iter_args)
         self.iteration.append(0)
+        most = most_of(op)
         for index in range(lower, upper, step):
-            self._count_iteration(op)
+            self._count_iteration(op, most)
             self.scalars[variable] = index
             self._write(carried, state)
             state = self.run_block(op.body.block)
@@ -245,8 +256,9 @@ class _Interpreter:
         before, after = op.before_region.block, op.after_region.block
         state = self._read(op.arguments)
         self.iteration.append(0)
+        most = most_of(op)
         while True:
-            self._count_iteration(op)
+            self._count_iteration(op, most)
             self._write(before.args, state)
             goes_on, *state = self.run_block(before)
             if not goes_on:
@@ -256,8 +268,12 @@ class _Interpreter:
         self.iteration.pop()
         return tuple(state)
 
-    def _count_iteration(self, op: Operation) -> None:
+    def _count_iteration(self, op: Operation, most: int | None) -> None:
         self.iteration[-1] += 1
+        if most is not None and self.iteration[-1] > most:
+            raise OpError(
+                op, f"the loop runs for the {self.iteration[-1]}. time and was declared to run {most} at most"
+            )
         self.left -= 1
         if self.left < 0:
             raise OpError(op, f"the loops of the program ran {self.limit} iterations: it seems to run forever")

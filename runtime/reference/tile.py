@@ -6,6 +6,7 @@ out: a read of what was never written shows. Views of buffers are NumPy views.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +16,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.hints import isa
 
 from mpkc.dialects.diagnostics import OpError
+from mpkc.dialects.engine import is_value, label_of
 from mpkc.dialects.scalars import evaluate, is_scalar
+from mpkc.dialects.sem_maxima import maxima_of, most_of
 from mpkc.dialects.tile import ProgramOp
 from mpkc.dialects.tile_buffers import root_of
 from mpkc.dialects.tile_types import is_float, shape_text, sizes_agree
@@ -57,10 +60,11 @@ def run_kernel(
     Raises:
         OpError: an argument that is missing, unknown or of the wrong type or shape; a view or a row out of
             bounds; tiles whose run-time shapes disagree; a ring with no free page; an event that program order
-            waits for in vain; a queue that ends; more iterations than `limit`.
+            waits for in vain; a queue that ends; a number or a loop that breaks what the program declares of it;
+            more iterations than `limit`.
     """
     values = _arguments(program, inputs, bindings or {})
-    interpreter = _Interpreter(values, limit)
+    interpreter = _Interpreter(program, values, limit)
     with np.errstate(all="ignore"):
         interpreter.block(program.body.block)
     return {
@@ -108,8 +112,11 @@ COMPUTE = VIEWS | INSTRUCTIONS
 class _Interpreter:
     """Values by SSA value: Python numbers, and a NumPy array for each buffer."""
 
-    def __init__(self, values: Values, limit: int):
+    def __init__(self, program: ProgramOp, values: Values, limit: int):
         self.values = values
+        self.maxima = _declared(program)
+        for arg in program.body.block.args:
+            self.check(program, arg)
         self.left = self.limit = limit
         self.rings: dict[SSAValue, deque[Array]] = {}
         self.fetched: dict[SSAValue, int] = {}
@@ -135,6 +142,8 @@ class _Interpreter:
                 return self.read(op.operands)
             if (compute := COMPUTE.get(type(op))) is not None:
                 compute(op, self.values)
+                if op.results:
+                    self.check(op, op.results[0])
             elif (handler := self.handlers.get(type(op))) is not None:
                 handler(op)
             elif is_scalar(op):
@@ -149,9 +158,18 @@ class _Interpreter:
     def set(self, targets: Sequence[SSAValue], values: Sequence[Any]) -> None:
         self.values.update(zip(targets, values, strict=True))
 
+    def check(self, op: Operation, value: SSAValue) -> None:
+        """Hold the number `value`, which `op` gives, to its declared maximum."""
+        maximum = self.maxima.get(value)
+        if maximum is not None and not 0 <= self.values[value] <= maximum:
+            number = self.values[value]
+            raise OpError(op, f"{name_of(value)} is {number} and was declared to lie in 0..{maximum}: see `maxima`")
+
     # Control.
 
-    def count(self, op: Operation) -> None:
+    def count(self, op: Operation, iteration: int, most: int | None) -> None:
+        if most is not None and iteration > most:
+            raise OpError(op, f"the loop runs for the {iteration}. time and was declared to run {most} at most")
         self.left -= 1
         if self.left < 0:
             raise OpError(op, f"the loops of the program ran {self.limit} iterations: it seems to run forever")
@@ -161,9 +179,9 @@ class _Interpreter:
         if step < 1:
             raise OpError(op, f"the step is {step} here: a step is 1 or more")
         variable, *carried = op.body.block.args
-        state = self.read(op.iter_args)
-        for index in range(lower, upper, step):
-            self.count(op)
+        state, most = self.read(op.iter_args), most_of(op)
+        for iteration, index in enumerate(range(lower, upper, step), 1):
+            self.count(op, iteration, most)
             self.values[variable] = index
             self.set(carried, state)
             state = self.block(op.body.block)
@@ -171,9 +189,9 @@ class _Interpreter:
 
     def run_while(self, op: scf.WhileOp) -> None:
         before, after = op.before_region.block, op.after_region.block
-        state = self.read(op.arguments)
-        while True:
-            self.count(op)
+        state, most = self.read(op.arguments), most_of(op)
+        for iteration in count(1):
+            self.count(op, iteration, most)
             self.set(before.args, state)
             goes_on, *state = self.block(before)
             if not goes_on:
@@ -252,6 +270,15 @@ class _Interpreter:
     def event_signal(self, op: EventSignalOp) -> None:
         events, event = self.counter(op)
         events[event] += 1
+
+
+def _declared(program: ProgramOp) -> dict[SSAValue, int]:
+    """The declared maximum of each argument and value that has one."""
+    maxima = maxima_of(program)
+    numbers: dict[str, SSAValue] = dict(zip(program.argument_names, program.body.block.args, strict=True))
+    if maxima:
+        numbers |= {label: op.results[0] for op in program.walk() if is_value(op) and (label := label_of(op))}
+    return {numbers[name]: maximum for name, maximum in maxima.items()}
 
 
 def _pages(ring: SSAValue) -> int:

@@ -344,6 +344,65 @@ sem.program @if_without_else(%n : index, %flag : i1) {
 
 // -----
 
+sem.program @negative_maximum(%n : index) attributes {maxima = {n = -1 : index}} {
+}
+// CHECK: invalid.mlir:347:1: error: the maximum of n is an integer that is 0 or more, not -1 : index
+
+// -----
+
+sem.program @maximum_of_nothing(%n : index) attributes {maxima = {m = 1 : index}} {
+  %v = sem.value @V engine "e0" cost 1 : index
+}
+// CHECK: invalid.mlir:353:1: error: maxima: 'm' is neither an argument nor a value; there are: n, V
+
+// -----
+
+sem.program @maximum_of_a_flag(%k : i1) attributes {maxima = {k = 1 : index}} {
+}
+// CHECK: invalid.mlir:360:1: error: maxima: 'k' is of type i1: only integers of several bits have a maximum
+
+// -----
+
+sem.program @great_maximum(%n : index) attributes {maxima = {n = 9223372036854775808 : i65}} {
+}
+// CHECK: invalid.mlir:366:1: error: maxima: 9223372036854775808 is more than the largest index, which 'n' is
+
+// -----
+
+sem.program @no_maxima(%n : index) attributes {maxima = 3 : index} {
+}
+// CHECK: invalid.mlir:372:1: error: maxima is a dictionary such as {n = 1000 : index}, not 3 : index
+
+// -----
+
+sem.program @most_of_a_conditional(%k : i1) {
+  scf.if %k {
+  } {most = 1 : i64}
+}
+// CHECK: invalid.mlir:379:3: error: most belongs on scf.for and scf.while
+
+// -----
+
+sem.program @negative_most(%n : index) {
+  scf.for %i = %n to %n step %n {
+  } {most = -1 : i64}
+}
+// CHECK: invalid.mlir:387:3: error: most is an integer that is 0 or more, not -1 : i64
+
+// -----
+
+sem.program @no_iteration_of_a_while(%k : i1) {
+  scf.while (%w = %k) : (i1) -> (i1) {
+    scf.condition(%w) %w : i1
+  } do {
+  ^bb0(%x : i1):
+    scf.yield %x : i1
+  } attributes {most = 0 : i64}
+}
+// CHECK: invalid.mlir:395:3: error: most = 0, but an scf.while runs its first region once at least
+
+// -----
+
 sem.program @no_offset() {
   sem.inst @C engine "e1" cost 1 after [@P]
 }
