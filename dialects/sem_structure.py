@@ -180,6 +180,7 @@ class Structure:
         loops: every loop, parents first; the first is the program.
         instructions: in textual order.
         loop_of: the loop of each block.
+        loops_of: the loops of each control operation, one a region.
         separators: the loops and conditionals that hold an instruction.
         names: those of the loops.
     """
@@ -190,6 +191,7 @@ class Structure:
     by_label: dict[str, Instruction] = field(default_factory=dict[str, Instruction])
     by_op: dict[Operation, Instruction] = field(default_factory=dict[Operation, Instruction])
     loop_of: dict[Block, Loop] = field(default_factory=dict[Block, Loop])
+    loops_of: dict[Operation, list[Loop]] = field(default_factory=dict[Operation, list[Loop]])
     separators: set[Operation] = field(default_factory=set[Operation])
     names: set[str] = field(default_factory=set[str])
 
@@ -251,6 +253,7 @@ def _read_loop(structure: Structure, loop: Loop) -> int:
     structure.names.add(loop.name)
     structure.loops.append(loop)
     structure.loop_of[loop.block] = loop
+    structure.loops_of.setdefault(loop.op, []).append(loop)
     place = 0
     for op in loop.block.ops:
         if is_instruction(op):

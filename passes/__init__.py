@@ -7,6 +7,7 @@ from xdsl.passes import ModulePass
 
 # In the order in which the pipelines run them.
 PASSES = {
+    "sem-allocate": "AllocatePass",
     "tgraph-set-grids": "SetGridsPass",
     "tgraph-partition": "PartitionPass",
     "tgraph-plan-memory": "PlanMemoryPass",
@@ -19,6 +20,7 @@ PASSES = {
     "tgraph-launch": "LaunchPass",
     "tgraph-pack": "PackPass",
     "tgraph-unpack": "UnpackPass",
+    "sem-drop-counters": "DropCountersPass",
 }
 
 

@@ -1,0 +1,104 @@
+"""From a need to the threshold of a wait (barrier-free, sections 5.3 and 5.5).
+
+Thresholds are exact in the arithmetic of the counters, which wrap at 2^W. With unsigned ones nothing may go below 0:
+
+    N * w - (N - K)                    where w, the retirements that are owed, is at least 1
+    mask * (N * w - (N - K))           where w is at least 1 whenever the mask is 1
+    N * w - (N - K) * (w > 0)          where w can be 0
+"""
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Block, Operation, SSAValue
+
+from mpkc.dialects.sem_streams import constant_attr
+
+
+class Arithmetic:
+    """Writes integer arithmetic on counters of one stream; equal constants are one, at its head.
+
+    Args:
+        head: the block of the stream, or what constants shall dominate.
+        counter: the signless type of counters.
+        signed: whether thresholds below 0 are less than every semaphore.
+        wrapping: whether counters start again while the program runs, so that r may be less than what was.
+    """
+
+    def __init__(self, head: Block, counter: IntegerType, signed: bool, wrapping: bool):
+        self.head, self.counter, self.signed, self.wrapping = head, counter, signed, wrapping
+        self.block = head
+        self.operations = 0
+        self._constants: dict[tuple[int, IntegerType | IndexType], SSAValue] = {}
+
+    def constant(self, value: int, type_: IntegerType | IndexType | None = None) -> SSAValue:
+        """An integer; of the type of counters where no other is given."""
+        type_ = type_ or self.counter
+        found = self._constants.get((value, type_))
+        if found is None:
+            attr = constant_attr(value, type_) if isinstance(type_, IntegerType) else IntegerAttr(value, type_)
+            op = arith.ConstantOp(attr)
+            first = self.head.first_op
+            if first is None:
+                self.head.add_op(op)
+            else:
+                self.head.insert_op_before(op, first)
+            found = self._constants[value, type_] = op.result
+        return found
+
+    def write(self, op: Operation) -> SSAValue:
+        """Append an operation with one result."""
+        self.block.add_op(op)
+        self.operations += not isinstance(op, arith.ExtUIOp | arith.IndexCastOp)
+        return op.results[0]
+
+    def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.write(arith.AddiOp(a, b))
+
+    def sub(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.write(arith.SubiOp(a, b))
+
+    def times(self, n: int, value: SSAValue) -> SSAValue:
+        return self.write(arith.MuliOp(self.constant(n), value))
+
+    def product(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.write(arith.MuliOp(a, b))
+
+    def at_least(self, value: SSAValue, bound: int) -> SSAValue:
+        """`value`, raised to `bound`; neither is seen as negative."""
+        return self.write(arith.MaxUIOp(value, self.constant(bound)))
+
+    def index(self, value: SSAValue) -> SSAValue:
+        """A counter, which is not negative, as an index."""
+        word = IntegerType(64)
+        wide = value if value.type == word else self.write(arith.ExtUIOp(value, word))
+        return self.write(arith.IndexCastOp(wide, IndexType()))
+
+    def truth(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        """1 or 0, as a counter: the paper's isGT."""
+        return self.write(arith.ExtUIOp(self.write(arith.CmpiOp(a, b, predicate)), self.counter))
+
+    def less(self, value: SSAValue, k: int) -> SSAValue:
+        """`value` - k, and 0 where counters started again since."""
+        if k == 0:
+            return value
+        return self.sub(self.at_least(value, k) if self.wrapping else value, self.constant(k))
+
+    def threshold(self, owed: SSAValue, mask: SSAValue | None, place: tuple[int, int], positive: bool) -> SSAValue:
+        """The threshold for `owed` retirements of the producer at place K of N.
+
+        Args:
+            mask: 0 where nothing is owed; None where `owed` is 0 then.
+            positive: whether `owed` is at least 1 where something is owed.
+        """
+        k, n = place
+        if n == 1:
+            return owed if mask is None else self.product(mask, owed)
+        if k == n or self.signed or (positive and not self.wrapping):
+            if not positive and mask is not None:
+                owed, mask = self.product(mask, owed), None
+            found = self.times(n, owed)
+            found = self.sub(found, self.constant(n - k)) if k < n else found
+            return found if mask is None else self.product(mask, found)
+        owed = owed if mask is None else self.product(mask, owed)
+        some = self.truth("ugt", owed, self.constant(0))
+        return self.sub(self.times(n, owed), self.times(n - k, some))
