@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy.typing as npt
 Column: TypeAlias = npt.NDArray[np.int32]
 Integers: TypeAlias = npt.NDArray[np.integer[Any]]
 Index: TypeAlias = npt.NDArray[np.int64]
+
+BITS, LOW = 32, 2**32 - 1  # of the value in a pair
 
 
 def column(values: Integers | Sequence[int]) -> Column:
@@ -25,16 +28,35 @@ def ranges(first: Integers, count: Integers) -> Index:
     return np.arange(total, dtype=np.int64) + np.repeat(first - (ends - count), count)
 
 
+def fresh(*keys: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Whether a row's keys differ from those of the row before; true for the first row."""
+    change = np.ones(len(keys[0]), dtype=bool)
+    np.not_equal(keys[0][1:], keys[0][:-1], out=change[1:])
+    for key in keys[1:]:
+        change[1:] |= key[1:] != key[:-1]
+    return change
+
+
+def ascending(keys: Integers, values: Integers) -> Index:
+    """The pairs (key, value) in ascending order, a key above the BITS of its value; all are 0 to 2^31 - 1.
+
+    NumPy sorts integers many times as fast as it finds the order of others that they would bring along.
+    """
+    pairs = keys.astype(np.int64)
+    pairs <<= BITS
+    pairs |= values
+    if not bool(np.all(pairs[1:] > pairs[:-1])):
+        pairs.sort()
+    return pairs
+
+
 def distinct(*keys: Integers) -> tuple[Index, Index]:
     """Rows of equal keys: the first row of each group, and the group of each row.
 
     Groups are numbered in the lexicographic order of their keys.
     """
     order = np.lexsort(keys[::-1])
-    change = np.zeros(len(order), dtype=bool)
-    change[:1] = True
-    for key in keys:
-        change[1:] |= key[order[1:]] != key[order[:-1]]
+    change = fresh(*(key[order] for key in keys))
     group = np.empty(len(order), dtype=np.int64)
     group[order] = np.cumsum(change) - 1
     return order[change], group
@@ -53,16 +75,22 @@ class Lists:
     items: Column
 
     @classmethod
+    def of_sizes(cls, sizes: Integers, items: Integers) -> "Lists":
+        """Lists of these sizes, one after the other."""
+        offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
+        np.cumsum(sizes, dtype=np.int32, out=offsets[1:])
+        return cls(offsets, column(items))
+
+    @classmethod
     def of_pairs(cls, rows: Integers, items: Integers, count: int) -> "Lists":
         """`count` lists from pairs (row, item) in any order: ascending, each pair once."""
-        span = int(items.max(initial=0)) + 1
-        keys = rows.astype(np.int64) * span + items  # one array sorts faster than two
-        if not bool(np.all(keys[1:] > keys[:-1])):
-            keys = np.sort(keys)
-            keys = keys[np.diff(keys, prepend=-1) > 0]
-        rows, items = np.divmod(keys, span)
-        sizes = np.bincount(rows, minlength=count)
-        return cls(column(np.concatenate(([0], np.cumsum(sizes)))), column(items))
+        pairs = ascending(rows, items)
+        once = fresh(pairs)
+        return cls._of_ascending(pairs if once.all() else pairs[once], count)
+
+    @classmethod
+    def _of_ascending(cls, pairs: Index, count: int) -> "Lists":
+        return cls.of_sizes(np.bincount(pairs >> BITS, minlength=count), pairs & LOW)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -84,11 +112,20 @@ class Lists:
         """The items of these rows, one list after the other."""
         return self.items[ranges(self.offsets[rows], self.sizes[rows])]
 
+    def where(self, kept: npt.NDArray[np.bool_]) -> "Lists":
+        """The lists without the items that are not kept."""
+        before = np.zeros(len(kept) + 1, dtype=np.int32)
+        np.cumsum(kept, dtype=np.int32, out=before[1:])
+        return Lists(before[self.offsets], self.items[kept])
+
     def transpose(self, count: int) -> "Lists":
         """The rows that hold each of the integers 0 to count - 1, ascending."""
-        order = np.argsort(self.items, kind="stable")
-        sizes = np.bincount(self.items, minlength=count)
-        return Lists(column(np.concatenate(([0], np.cumsum(sizes)))), self.rows[order])
+        if len(self.items) == count:  # perhaps each of them stands once
+            place = np.full(count, -1, dtype=np.int32)
+            place[self.items] = self.rows
+            if not bool(np.any(place < 0)):
+                return Lists(np.arange(count + 1, dtype=np.int32), place)
+        return Lists._of_ascending(ascending(self.items, self.rows), count)
 
     def least(self) -> Column:
         """The smallest item of each list; no list may be empty."""
@@ -97,3 +134,38 @@ class Lists:
     def greatest(self) -> Column:
         """The largest item of each list; no list may be empty."""
         return np.maximum.reduceat(self.items, self.offsets[:-1]) if len(self) else self.items
+
+    def depths(self) -> Column:
+        """[rows] edges on the longest path to each row, an edge leading from a row to each of its items.
+
+        -1 for a row on a cycle or behind one.
+        """
+        depth = np.full(len(self), -1, dtype=np.int32)
+        left = np.bincount(self.items, minlength=len(self)).astype(np.int32)
+        ready = np.flatnonzero(left == 0)
+        steps = count()
+        while len(ready):
+            depth[ready] = next(steps)
+            ready = _released(self, ready, left)
+        return depth
+
+
+def _released(lists: Lists, rows: Integers, left: Column) -> Integers:
+    """Take one from what each item of these rows has left, for every time it occurs; those with nothing left."""
+    if len(rows) <= NARROW:
+        released: list[int] = []
+        for row in rows.tolist():
+            for item in lists[row].tolist():
+                left[item] -= 1
+                if left[item] == 0:
+                    released.append(item)
+        return column(released)
+    items = lists.take(rows)
+    np.subtract.at(left, items, np.ones(len(items), dtype=left.dtype))
+    done = items[left[items] == 0]
+    ticket = -1 - np.arange(len(done), dtype=left.dtype)
+    left[done] = ticket  # where an item stands several times, one of them wins
+    return done[left[done] == ticket]
+
+
+NARROW = 16  # up to so many rows a loop is faster than arrays, which matters in graphs that are deep

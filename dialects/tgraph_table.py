@@ -156,34 +156,9 @@ class Table:
 
     def levels(self) -> Column:
         """[tasks] events on the longest path to each task; -1 for a task on a cycle or behind one."""
-        level = np.full(self.task_count, -1, dtype=np.int32)
-        waits_left, triggers_left = self.wait_lists.sizes.copy(), self.triggering.sizes.copy()
-        ready = np.flatnonzero(waits_left == 0)
-        depth = 0
-        while len(ready):
-            level[ready] = depth
-            depth += 1
-            activated = _released(self.trigger_lists, ready, triggers_left)
-            ready = _released(self.waiting, activated, waits_left)
-        return level
-
-
-def _released(lists: Lists, rows: Integers, left: Column) -> Integers:
-    """Take one from what each item of these rows has left, for every time it occurs; those with nothing left."""
-    if len(rows) <= NARROW:
-        released: list[int] = []
-        for row in rows.tolist():
-            for item in lists[row].tolist():
-                left[item] -= 1
-                if left[item] == 0:
-                    released.append(item)
-        return column(released)
-    found, count = np.unique(lists.take(rows), return_counts=True)
-    left[found] -= count.astype(np.int32)
-    return found[left[found] == 0]
-
-
-NARROW = 16  # up to so many rows a loop is faster than arrays, which matters in graphs that are deep
+        sizes = np.concatenate((self.trigger_lists.sizes, self.waiting.sizes))
+        items = np.concatenate((self.triggers + self.task_count, self.waiting.items))  # tasks, then events
+        return Lists.of_sizes(sizes, items).depths()[: self.task_count] // 2
 
 
 def _only(lists: Lists) -> Column:

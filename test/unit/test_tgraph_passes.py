@@ -49,6 +49,18 @@ def test_prune_follows_paths_of_every_length_in_a_dense_graph() -> None:
     assert pairs_fast(pruned) == reduced_fast(edges, count)
 
 
+@pytest.mark.parametrize(("batch", "copies"), [(1, 1), (3, 2), (70, 3)])
+def test_prune_is_the_same_whatever_is_carried_together(
+    monkeypatch: pytest.MonkeyPatch, batch: int, copies: int
+) -> None:
+    rng = np.random.default_rng(batch)
+    edges = {(int(rng.integers(max(0, j - 90), j)), int(j)) for j in rng.integers(1, 300, 1500)}
+    monkeypatch.setattr("mpkc.passes.tgraph_prune.BATCH", batch)
+    monkeypatch.setattr("mpkc.passes.tgraph_prune.COPIES", copies)
+    pruned = after(pair_table(edges, 300), (OperatorInfo("a", "add", (300,)),), "tgraph-prune")
+    assert pairs_fast(pruned) == reduced_fast(edges, 300)
+
+
 def pair_table(edges: set[tuple[int, int]], count: int) -> Table:
     listed = sorted(edges)
     return Table.of_lists(
