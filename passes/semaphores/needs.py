@@ -22,7 +22,7 @@ from enum import Enum, auto
 from xdsl.ir import Operation
 
 from mpkc.dialects.sem_distance import EVERY
-from mpkc.dialects.sem_structure import Edge, Instruction, Loop
+from mpkc.dialects.sem_structure import Edge, Instruction, Loop, LoopKind
 
 MOST_HISTORY = 8  # registers that the history of one loop may take; beyond that a marker is cheaper
 
@@ -143,11 +143,18 @@ def need_of(edge: Edge, consumer: Source, producer: Source, needs: Needs, exact:
 
 
 def _by_marker(edge: Edge, consumer: Source, producer: Source, carrier: Loop, k: int, needs: Needs) -> Need:
-    behind = _child_holding(carrier, producer)
-    key = (producer.engine, behind, carrier)
+    """The need of a marker that stands for the producer.
+
+    The second region of an scf.while is a conditional in it, so a marker there does not run in every iteration.
+    """
+    path = producer.loop.path
+    below = path[path.index(carrier) + 1]
+    loop = below if below.kind is LoopKind.AFTER else carrier
+    behind = _child_holding(loop, producer)
+    key = (producer.engine, behind, loop)
     marker = needs.markers.get(key)
     if marker is None:
-        marker = needs.markers[key] = Marker(f"{producer.name}.ended", producer.engine, behind, carrier)
+        marker = needs.markers[key] = Marker(f"{producer.name}.ended", producer.engine, behind, loop)
     needs.remarks.append(
         (
             edge.consumer.op,
@@ -155,7 +162,7 @@ def _by_marker(edge: Edge, consumer: Source, producer: Source, carrier: Loop, k:
             f"'{carrier.name}', since no register holds how far the producer had come in it",
         )
     )
-    return Need(consumer, marker, Form.BACK, carrier, k, rescued=True)
+    return Need(consumer, marker, Form.BACK if loop is carrier else Form.ENDED, carrier, k, rescued=True)
 
 
 def _child_holding(loop: Loop, source: Source) -> Operation:
@@ -163,7 +170,7 @@ def _child_holding(loop: Loop, source: Source) -> Operation:
     child: Operation | None = source.op
     while child is not None and child.parent is not loop.block:
         child = child.parent_op()
-    assert child is not None, "the producer is nested in the carrier"
+    assert child is not None, "the producer is nested in the loop"
     return child
 
 

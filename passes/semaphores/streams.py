@@ -191,7 +191,7 @@ class _Writer:
         for index, result in zip(carried, made.results, strict=False):
             self.values[op.results[index]] = result
             _hint(result, op.results[index])
-        self.take(outer, made.results[len(carried) :])
+        self.take(outer, made.results[len(carried) : len(carried) + len(outer)])
         self.forget(local)
 
     def while_loop(self, op: scf.WhileOp) -> None:
@@ -240,7 +240,7 @@ class _Writer:
         for index, result in zip(given, made.results, strict=False):
             self.values[op.results[index]] = result
             _hint(result, op.results[index])
-        self.take(outer, made.results[len(given) :])
+        self.take(outer, made.results[len(given) : len(given) + len(outer)])
         self.forget(local)
 
     def conditional(self, op: scf.IfOp) -> None:
