@@ -6,7 +6,7 @@ Counters are values that loops carry, so that what xDSL knows of SSA does most o
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, IntegerType, Signedness, StringAttr
+from xdsl.dialects.builtin import IndexType, IntegerType, Signedness, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from mpkc.dialects.sem_streams import (
@@ -19,14 +19,13 @@ from mpkc.dialects.sem_streams import (
     WaitOp,
     threshold_type,
 )
-from mpkc.dialects.sem_structure import Loop, LoopKind
+from mpkc.dialects.sem_structure import Loop
 from mpkc.passes.semaphores.counters import Counter, Counters, Counts
-from mpkc.passes.semaphores.needs import Form, Marker, Need, Read, Source
+from mpkc.passes.semaphores.needs import Marker, Read, Source
 from mpkc.passes.semaphores.plan import Plan
+from mpkc.passes.semaphores.scope import Scope, State
 from mpkc.passes.semaphores.signals import Signals
 from mpkc.passes.semaphores.thresholds import Arithmetic
-
-State = dict[Counter, SSAValue]
 
 
 def write_streams(plan: Plan, name: str, counters: IntegerType, attributes: Mapping[str, Attribute]) -> StreamsOp:
@@ -56,9 +55,7 @@ class _Writer:
 
     Attributes:
         values: the value in this stream of each of the program's.
-        state: the counters, here.
-        indices: of each scf.for around, the index, its lower bound and its step.
-        signals: what other engines signal, for semaphores of a whole engine.
+        scope: the counters, where the stream is written.
     """
 
     def __init__(self, plan: Plan, engine: str, counters: IntegerType, shared: dict[SSAValue, SSAValue]):
@@ -66,21 +63,18 @@ class _Writer:
         self.layout = plan.layouts[engine]
         self.kept = self.layout.kept
         self.counters = Counters(plan, engine)
-        self.type = threshold_type(counters)
         self.values = dict(shared)
-        self.state: State = {}
         self.body = Block()
         signed = counters.signedness.data is Signedness.SIGNED
-        self.math = Arithmetic(self.body, self.type, signed, wrapping=bool(plan.epochs))
-        self.indices: dict[Loop, tuple[SSAValue, SSAValue, SSAValue]] = {}
-        self.signals = [Signals(plan, engine) for engine in self.counters.signalling]
+        math = Arithmetic(self.body, threshold_type(counters), signed, wrapping=bool(plan.epochs))
+        self.scope = Scope(plan, math, [Signals(plan, each) for each in self.counters.signalling])
 
     @property
     def block(self) -> Block:
-        return self.math.block
+        return self.scope.math.block
 
     def stream(self) -> StreamOp:
-        self.state = {counter: self.math.constant(0) for counter in self.counters.carried}
+        self.scope.state = {counter: self.scope.math.constant(0) for counter in self.counters.carried}
         self.items(self.plan.structure.loops[0])
         return StreamOp(self.engine, Region(self.body))
 
@@ -88,28 +82,28 @@ class _Writer:
 
     def items(self, loop: Loop) -> None:
         """Everything in the block of `loop` but its terminator."""
-        for signals in self.signals:
-            signals.start(loop.block, self.state)
+        for signals in self.scope.signals:
+            signals.start(loop.block, self.scope.state)
         for item in self.layout.of(loop.block):
             if isinstance(item, Source):
                 self.source(item)
             elif item in self.plan.structure.loops_of:
-                for signals in self.signals:
-                    signals.before(item, self.state, self.math)
+                for signals in self.scope.signals:
+                    signals.before(item, self.scope.state, self.scope.math)
                 if item in self.plan.barriers.ops:
                     self.barrier()
                 self.control(item)
-                for signals in self.signals:
-                    signals.after(item, self.state)
+                for signals in self.scope.signals:
+                    signals.after(item, self.scope.state)
             elif not isinstance(item, memref.AllocOp):
                 self.block.add_op(item.clone(self.values))
-        for signals in self.signals:
-            signals.end(loop.block, self.state, self.math)
+        for signals in self.scope.signals:
+            signals.end(loop.block, self.scope.state, self.scope.math)
 
     def source(self, source: Source) -> None:
         """An instruction, a marker or a read, behind its waits."""
         for need in self.plan.waits.get(source, ()):
-            threshold = self.threshold(need)
+            threshold = self.scope.threshold(need)
             group = self.plan.groups.of[need.producer]
             self.block.add_op(WaitOp(group.name, threshold, [need.producer.name]))
         group = self.plan.groups.of.get(source)
@@ -159,15 +153,15 @@ class _Writer:
         """The counters that `op` takes and gives back, in the order of the state."""
         updated = self.counters.updated.get(op, {})
         if any(loop.op is op or op in (each.op for each in loop.path) for loop in self.plan.epochs):
-            return list(self.state)
-        return [counter for counter in self.state if counter in updated]
+            return list(self.scope.state)
+        return [counter for counter in self.scope.state if counter in updated]
 
     def for_loop(self, op: scf.ForOp) -> None:
         (loop,) = self.plan.structure.loops_of[op]
         carried = self.kept.carries(op)
         outer, local = self.handed_on(op), list(self.counters.local.get(loop, ()))
         initial = [self.values[op.iter_args[index]] for index in carried]
-        initial += [self.state[counter] for counter in outer] + [self.initial(counter) for counter in local]
+        initial += [self.scope.state[counter] for counter in outer] + [self.initial(counter) for counter in local]
         lower, upper, step = (self.values[value] for value in (op.lb, op.ub, op.step))
         body = Block(arg_types=[IndexType(), *(value.type for value in initial)])
         _hint(body.args[0], op.body.block.args[0])
@@ -178,12 +172,14 @@ class _Writer:
             _hint(arg, op.body.block.args[index + 1])
         self.take([*outer, *local], body.args[1 + len(carried) :])
         self.begin(loop)
-        self.indices[loop] = body.args[0], lower, step
+        self.scope.indices[loop] = body.args[0], lower, step
         self.items(loop)
         self.finish(loop)
         end = op.body.block.last_op
         assert isinstance(end, scf.YieldOp)
-        passed = [self.values[end.operands[index]] for index in carried] + [self.state[c] for c in [*outer, *local]]
+        passed = [self.values[end.operands[index]] for index in carried] + [
+            self.scope.state[c] for c in [*outer, *local]
+        ]
         self.block.add_op(scf.YieldOp(*passed))
         self.leave(entered)
         made = scf.ForOp(lower, upper, step, initial, Region(body))
@@ -209,7 +205,7 @@ class _Writer:
         outer, local = self.handed_on(op), list(self.counters.local.get(before, ()))
         counters = [*outer, *local]
         initial = [self.values[op.arguments[index]] for index in taken]
-        initial += [self.state[counter] for counter in outer] + [self.initial(counter) for counter in local]
+        initial += [self.scope.state[counter] for counter in outer] + [self.initial(counter) for counter in local]
         first = Block(arg_types=[value.type for value in initial])
         entered = self.enter(first)
         for index, arg in zip(taken, first.args, strict=False):
@@ -220,11 +216,11 @@ class _Writer:
         self.items(before)
         if before in self.plan.barriers.loops:
             self.barrier()
-        passed = [self.values[end.args[index]] for index in given] + [self.state[counter] for counter in counters]
+        passed = [self.values[end.args[index]] for index in given] + [self.scope.state[counter] for counter in counters]
         types = [value.type for value in passed]
         self.block.add_op(scf.ConditionOp(self.values[end.condition], *passed))
         second = Block(arg_types=types)
-        self.math.block = second
+        self.scope.math.block = second
         for index, arg in zip(given, second.args, strict=False):
             self.values[after.block.args[index]] = arg
             _hint(arg, after.block.args[index])
@@ -232,7 +228,7 @@ class _Writer:
         self.begin(after)
         self.items(after)
         self.finish(before)
-        returned = [self.values[back.operands[index]] for index in taken] + [self.state[c] for c in counters]
+        returned = [self.values[back.operands[index]] for index in taken] + [self.scope.state[c] for c in counters]
         self.block.add_op(scf.YieldOp(*returned))
         self.leave(entered)
         made = scf.WhileOp(initial, types, Region(first), Region(second))
@@ -259,9 +255,9 @@ class _Writer:
         """The branches of a conditional, each with the results that the engine needs, and their types."""
         results = [index for index, result in enumerate(op.results) if result in self.kept.carried]
         outer = self.handed_on(op)
-        types = [op.results[index].type for index in results] + [self.state[counter].type for counter in outer]
+        types = [op.results[index].type for index in results] + [self.scope.state[counter].type for counter in outer]
         loops = {loop.block: loop for loop in self.plan.structure.loops_of[op]}
-        state = dict(self.state)
+        state = dict(self.scope.state)
         written: list[Region] = []
         for region in regions:
             loop = loops[region.block] if region.blocks else None
@@ -270,7 +266,7 @@ class _Writer:
                 continue
             block = Block()
             entered = self.enter(block)
-            self.state = dict(state)
+            self.scope.state = dict(state)
             passed: list[SSAValue] = []
             if loop is not None:
                 self.begin(loop)
@@ -279,10 +275,10 @@ class _Writer:
                 end = loop.block.last_op
                 assert isinstance(end, scf.YieldOp)
                 passed = [self.values[end.operands[index]] for index in results]
-            self.block.add_op(scf.YieldOp(*passed, *(self.state[counter] for counter in outer)))
+            self.block.add_op(scf.YieldOp(*passed, *(self.scope.state[counter] for counter in outer)))
             self.leave(entered)
             written.append(Region(block))
-        self.state = state
+        self.scope.state = state
         return written, types
 
     def branched(self, made: Operation, op: Operation) -> None:
@@ -297,20 +293,20 @@ class _Writer:
 
     def enter(self, block: Block) -> Block:
         """Write into `block` from here on; the block to go back to."""
-        outer, self.math.block = self.block, block
+        outer, self.scope.math.block = self.block, block
         return outer
 
     def leave(self, outer: Block) -> None:
-        self.math.block = outer
+        self.scope.math.block = outer
 
     def take(self, counters: Sequence[Counter], values: Sequence[SSAValue]) -> None:
         for counter, value in zip(counters, values, strict=True):
-            self.state[counter] = value
+            self.scope.state[counter] = value
             value.name_hint = counter.hint
 
     def forget(self, counters: Sequence[Counter]) -> None:
         for counter in counters:
-            del self.state[counter]
+            del self.scope.state[counter]
 
     def place(self, made: Operation, op: Operation, name: str) -> None:
         """Append what stands for the control operation `op`."""
@@ -322,15 +318,15 @@ class _Writer:
     def begin(self, loop: Loop) -> None:
         """An iteration of `loop`: its directive, and its counters one more."""
         self.block.add_op(IterationOp(loop.name, loop.depth))
-        self.count(Counter(Counts.ENTRIES, loop), self.type)
+        self.count(Counter(Counts.ENTRIES, loop), self.scope.math.counter)
         self.count(Counter(Counts.TRIP, loop), IndexType())
 
     def count(self, counter: Counter, type_: IntegerType | IndexType) -> None:
-        if (value := self.state.get(counter)) is not None:
-            op = arith.AddiOp(value, self.math.constant(1, type_))
+        if (value := self.scope.state.get(counter)) is not None:
+            op = arith.AddiOp(value, self.scope.math.constant(1, type_))
             op.result.name_hint = counter.hint
             self.block.add_op(op)
-            self.state[counter] = op.result
+            self.scope.state[counter] = op.result
 
     def finish(self, loop: Loop) -> None:
         """The end of an iteration of `loop`: a barrier, an epoch, and the histories one iteration on."""
@@ -342,93 +338,14 @@ class _Writer:
             if counter.counts is Counts.TRIP:
                 continue
             earlier = Counter(counter.counts, counter.loop, around=loop, j=counter.j - 1)
-            moved[counter] = self.state[Counter(Counts.ENTRIES, counter.loop) if counter.j == 1 else earlier]
-        self.state.update(moved)
+            moved[counter] = self.scope.state[Counter(Counts.ENTRIES, counter.loop) if counter.j == 1 else earlier]
+        self.scope.state.update(moved)
 
     def initial(self, counter: Counter) -> SSAValue:
         """The value of a counter that lives in a loop, where a trip begins."""
         if counter.counts is Counts.STARTED:
-            return self.state[Counter(Counts.ENTRIES, counter.loop)]
-        return self.math.constant(0, IndexType() if counter.counts is Counts.TRIP else None)
-
-    # Thresholds.
-
-    def threshold(self, need: Need) -> SSAValue:
-        """What the semaphore of the producer must have reached."""
-        producer, math = need.producer, self.math
-        group = self.plan.groups.of[producer]
-        if group.kind == "barrier":
-            return math.constant(self.plan.positions[producer][0])
-        if group.kind == "per-engine":
-            signals = next(each for each in self.signals if each.engine == group.engine)
-            number = signals.number(producer, math)
-            if need.form is Form.NOW:
-                return number
-            assert need.loop is not None
-            number = math.less(number, need.k * signals.signals_in(producer.loop))
-            return math.product(self.past(need.loop, need.k), number)
-        mask: SSAValue | None = None
-        positive = False
-        match need.form:
-            case Form.NOW:
-                owed, positive = self.entries(producer.loop), producer.loop in need.consumer.loop.path
-            case Form.BEFORE:
-                owed = math.less(self.entries(producer.loop), 1)
-            case Form.BACK:
-                owed, positive = math.less(self.entries(producer.loop), need.k), True
-                mask = self.past(need.loop, need.k)
-            case Form.PASSED:
-                owed, mask = self.entries(producer.loop), self.past(need.loop, need.k)
-            case Form.ENDED:
-                owed = self.ended(Counts.ENDED, need, need.k)
-            case Form.CLAMPED:
-                owed, mask = self.clamped(need)
-        return math.threshold(owed, mask, self.plan.positions[producer], positive)
-
-    def entries(self, loop: Loop) -> SSAValue:
-        """How often `loop` was entered; the program is entered once."""
-        return self.math.constant(1) if loop.parent is None else self.state[Counter(Counts.ENTRIES, loop)]
-
-    def ended(self, counts: Counts, need: Need, j: int) -> SSAValue:
-        return self.state[Counter(counts, need.producer.loop, around=need.loop, j=j)]
-
-    def clamped(self, need: Need) -> tuple[SSAValue, SSAValue]:
-        """What is owed up to an inner iteration of the iteration k back, and the mask.
-
-        That iteration entered the inner loop from `before` to `after`; up to d iterations back of the inner one.
-        """
-        math, inner = self.math, need.inner
-        assert inner is not None
-        after, before = (self.ended(Counts.STARTED, need, j) for j in (need.k, need.k + 1))
-        run = math.index(math.sub(after, before))
-        upto = self.iteration(inner)
-        shift = math.constant(1 - need.d, IndexType())
-        part = math.write(arith.MinUIOp(math.add(upto, shift), run))
-        owed = math.add(before, math.write(arith.IndexCastOp(part, self.type)))
-        mask = self.past(need.loop, need.k)
-        return owed, math.product(mask, self.past(inner, need.d)) if need.d > 0 else mask
-
-    def past(self, loop: Loop | None, k: int) -> SSAValue:
-        """1 once `loop` is beyond its iteration k in this trip, 0 before."""
-        assert loop is not None
-        return self.math.truth("uge", self.iteration(loop), self.math.constant(k, IndexType()))
-
-    def iteration(self, loop: Loop) -> SSAValue:
-        """The iteration of `loop` in this trip, from 0, as an index."""
-        if loop.kind is LoopKind.WHILE:
-            return self.math.sub(self.state[Counter(Counts.TRIP, loop)], self.math.constant(1, IndexType()))
-        index, lower, step = self.indices[loop]
-        if _constant(lower) != 0:
-            index = self.math.sub(index, lower)
-        return index if _constant(step) == 1 else self.math.write(arith.DivUIOp(index, step))
-
-
-def _constant(value: SSAValue) -> int | None:
-    match value.owner:
-        case arith.ConstantOp(value=IntegerAttr(value=IntAttr(data=number))):
-            return number
-        case _:
-            return None
+            return self.scope.state[Counter(Counts.ENTRIES, counter.loop)]
+        return self.scope.math.constant(0, IndexType() if counter.counts is Counts.TRIP else None)
 
 
 def _hint(value: SSAValue, like: SSAValue) -> None:
