@@ -75,8 +75,8 @@ class _Drawing:
         self.found = Assignment()
         self.children: dict[Block, list[Operation]] = {}
         for loop in structure.loops[1:]:
-            if loop.op.parent in self.names:
-                inside = self.children.setdefault(loop.op.parent, [])
+            if (block := loop.op.parent) is not None:
+                inside = self.children.setdefault(block, [])
                 if not inside or inside[-1] is not loop.op:
                     inside.append(loop.op)
 

@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 from xdsl.dialects import arith, scf
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.scalars import SCALAR_OPS, evaluate, is_scalar
@@ -248,8 +248,7 @@ class Walk(ABC):
             regions, labels = [op.true_region, op.false_region], [1]
         else:
             regions, labels = [*op.case_regions, op.default_region], [*op.cases.iter_values()]
-        blocks = [region.blocks[0] if region.blocks else Block() for region in regions]
-        codes = [(self.lower(block), self._terminator(block)) for block in blocks]
+        codes = [self._region(region) for region in regions]
 
         def step(mask: Mask) -> None:
             region = chosen()
@@ -266,6 +265,10 @@ class Walk(ABC):
             self._write(results, out)
 
         return step
+
+    def _region(self, region: Region) -> tuple[list[Step], list[int]]:
+        """The steps of a branch, which may be missing, and where the values are kept that it passes on."""
+        return (self.lower(region.block), self._terminator(region.block)) if region.blocks else ([], [])
 
     def _terminator(self, block: Block) -> list[int]:
         """Where the values are kept that the last operation of `block` passes on."""

@@ -10,6 +10,7 @@ Whether an instruction may issue depends on its own engine's counters and on how
 nothing else. So this covers every interleaving; and whether all engines end is decided by one maximal run.
 """
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,10 +21,10 @@ from xdsl.ir import Operation
 from mpkc.dialects.engine import is_value
 from mpkc.dialects.sem import ProgramOp
 from mpkc.dialects.sem_streams import BarrierOp, MarkerOp, ReadOp, StreamsOp
-from mpkc.dialects.sem_structure import Edge, Structure, structure_of, up_to
+from mpkc.dialects.sem_structure import Edge, Structure, structure_of
 from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.verify.assignments import Assignment, assignments, disagreeing
-from mpkc.runtime.verify.execution import Slot, sites_of
+from mpkc.runtime.verify.execution import Iteration, Slot, sites_of
 from mpkc.runtime.verify.lanes import Array
 from mpkc.runtime.verify.prefixes import (
     FAR,
@@ -246,13 +247,13 @@ class _Comparison:
         ]
         for row in self.rows[engine]:
             slot = self.implementation.slots[engine][row]
-            if name_of(slot.op) != rescue.consumer or (target := edge.target(slot.iteration)) is None:
+            if name_of(slot.op) != rescue.consumer or edge.never_owed:
                 continue
             most = self.most[engine][row, number]
             if rescue.marker is None:
                 most[:] = FAR
             for place, marker in markers:
-                if marker.iteration < up_to(target):
+                if _reaches(edge, slot.iteration, marker.iteration):
                     np.maximum(most, np.where(active[place], place, -1), out=most)
 
     def _bound_reads(self, name: str, engine: str) -> None:
@@ -425,6 +426,13 @@ def disagreeing_product(program: ProgramOp, seed: int) -> Product:
     structure, rng = structure_of(program), np.random.default_rng(seed)
     assigned = assignments(structure, rng)
     return Product(program, disagreeing(assigned, structure.engines, rng), structure=structure)
+
+
+def _reaches(edge: Edge, consumer: Iteration, marker: Iteration) -> bool:
+    """Whether an execution of a marker lies in or before the target of `edge`, in the loops around the marker."""
+    target = [i - d if isinstance(d, int) else math.inf for i, d in zip(consumer, edge.counted, strict=False)]
+    target = target[: len(marker)]
+    return all(t > 0 for t in target) and marker <= tuple(target)
 
 
 def _is_extra(op: Operation) -> bool:

@@ -16,7 +16,7 @@ from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import is_declaration, is_instruction, is_value, label_of
 from mpkc.dialects.sem_control import CONTROL_OPS
 from mpkc.dialects.sem_streams import BarrierOp, IterationOp, ReadOp, StreamOp, StreamsOp, WaitOp
-from mpkc.dialects.sem_structure import Structure
+from mpkc.dialects.sem_structure import Structure, regions_of
 from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.verify.execution import Iteration, Site, Slot, Step, Trips, Walk, known
 from mpkc.runtime.verify.lanes import Array, Mask, Value
@@ -99,7 +99,7 @@ class ProgramRun(Walk):
             step(None)
 
     def first_name(self, op: Operation) -> str | None:
-        return self.structure.loop_of[op.regions[0].block].name
+        return self.structure.loop_of[regions_of(op)[0][1].block].name
 
     def lower(self, block: Block) -> list[Step]:
         loop = self.structure.loop_of[block]
