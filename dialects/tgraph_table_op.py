@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from xdsl.dialects.builtin import (
@@ -89,11 +90,17 @@ class TableOp(IRDLOperation):
 
     @property
     def table(self) -> Table:
-        """The columns, as views of the attributes' bytes.
+        """The columns, as views of the attributes' bytes; the same one until a property changes.
 
         Raises:
             VerifyException: where a column is not a list of i32.
         """
+        known = _TABLES.get(self)
+        if known is None or known[0] != self.properties:
+            known = _TABLES[self] = dict(self.properties), self._read()
+        return known[1]
+
+    def _read(self) -> Table:
         columns = {name: _view(name, self.properties[name]) for name in COLUMNS if name in self.properties}
         try:
             form = Form(self.form.data)
@@ -153,6 +160,8 @@ class TableOp(IRDLOperation):
                 printer.print_attribute(value)
         printer.print_string("\n}")
 
+
+_TABLES = WeakKeyDictionary[TableOp, tuple[dict[str, Attribute], Table]]()  # what was read, and from which properties
 
 LINEAR_COLUMNS = ("event_first", "event_last", "task_worker")
 COLUMNS = (
