@@ -104,7 +104,7 @@ def _moved(access: Access) -> tuple[Index, int]:
 def candidate(op: Operator, grid: Grid, workers: int, around: Sequence[tuple[int, Cuts]] = ()) -> Candidate:
     """A grid and what it costs; `around` as `Neighbours.around` gives it."""
     accesses = op.accesses(Tasks(op.dimensions(), grid))
-    loads, own = _loads(op, accesses), cuts_of(accesses, {value for value, _ in around})
+    loads, own = _loads(op, accesses), {value: cuts_of(accesses, value) for value, _ in around}
     apart = sum(not fall_together(own[value], cuts) for value, cuts in around)
     return Candidate(apart, loads.total, loads.busiest(workers), len(loads.each), grid)
 

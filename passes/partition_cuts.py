@@ -5,22 +5,25 @@ every writer triggers one event and every reader waits on one; where they are no
 `tgraph-normalize` must add empty tasks for them.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 
+import numpy as np
 from xdsl.ir import OpResult, SSAValue
 
+from mpkc.dialects.lists import Index
 from mpkc.dialects.tgraph_operators import signature
 from mpkc.dialects.tops.base import Access, Grid, Operator, Tasks
 
-Cuts = tuple[frozenset[int], ...]  # of each dimension of a value: where the regions of tasks start
+Cuts = tuple[int, ...]  # of each dimension of a value: bit i is set where regions of tasks start at i
 
 
 @dataclass
 class Neighbours:
     """The cuts of the operators around one, computed once for all operators that are alike."""
 
-    _cuts_of: dict[object, dict[int, Cuts]] = field(default_factory=dict[object, dict[int, Cuts]])
+    _cuts_of: dict[object, Cuts] = field(default_factory=dict[object, Cuts])
     _numbers: dict[object, int] = field(default_factory=dict[object, int])
     _number_of: dict[Operator, int] = field(default_factory=dict[Operator, int])
 
@@ -39,31 +42,34 @@ class Neighbours:
 
         Of one that has no grid yet the finest cuts that it can have.
         """
-        return [(value, self._cuts(other)[number]) for value, other, number in _around(op)]
+        return [(value, self._cuts(other, number)) for value, other, number in _around(op)]
 
-    def _cuts(self, op: Operator) -> dict[int, Cuts]:
-        key = self.number(op), op.grid
+    def _cuts(self, op: Operator, value: int) -> Cuts:
+        key = self.number(op), op.grid, value
         if key not in self._cuts_of:
             grids = [op.grid] if op.grid else _finest(op)
-            accesses = [access for grid in grids for access in op.accesses(Tasks(op.dimensions(), grid))]
-            self._cuts_of[key] = cuts_of(accesses, range(len(op.operands) + len(op.results)))
+            dimensions = op.dimensions()
+            accesses = [access for grid in grids for access in op.accesses(Tasks(dimensions, grid))]
+            self._cuts_of[key] = cuts_of(accesses, value)
         return self._cuts_of[key]
 
 
-def cuts_of(accesses: Iterable[Access], values: Container[int]) -> dict[int, Cuts]:
-    """The cuts of these operands and results, by number."""
-    cuts: dict[int, Cuts] = {}
-    for access in accesses:
-        if access.value in values:
-            starts = tuple(map(frozenset[int], access.lo.T.tolist()))
-            known = cuts.get(access.value, starts)
-            cuts[access.value] = tuple(map(frozenset[int].union, known, starts))
-    return cuts
+def cuts_of(accesses: Iterable[Access], value: int) -> Cuts:
+    """The cuts of an operand or result, by its number."""
+    starts = [tuple(map(_bits, access.lo.T)) for access in accesses if access.value == value]
+    return tuple(reduce(int.__or__, of_axis) for of_axis in zip(*starts, strict=True))
+
+
+def _bits(places: Index) -> int:
+    """The integer whose bits at these places are set."""
+    mask = np.zeros(int(places.max()) + 1, dtype=np.bool_)
+    mask[places] = True
+    return int.from_bytes(np.packbits(mask, bitorder="little").tobytes(), "little")
 
 
 def fall_together(some: Cuts, others: Cuts) -> bool:
     """Whether in every dimension the cuts of the one are all cuts of the other."""
-    return all(a <= b or b <= a for a, b in zip(some, others, strict=True))
+    return all(a & b in (a, b) for a, b in zip(some, others, strict=True))
 
 
 def _around(op: Operator) -> list[tuple[int, Operator, int]]:
