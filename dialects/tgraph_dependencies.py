@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from xdsl.ir import SSAValue
 
-from mpkc.dialects.lists import Index
+from mpkc.dialects.lists import BITS, LOW, Index, ascending, fresh
 from mpkc.dialects.tgraph_operators import signature
 from mpkc.dialects.tops.base import Access, Operator
 from mpkc.dialects.tops.overlap import stepped_overlaps
@@ -107,5 +107,6 @@ def task_pairs(operators: Sequence[Operator], found: Iterable[Dependency]) -> Pa
 def _each_once(lists: list[Pairs]) -> Pairs:
     if len(lists) == 1:
         return lists[0]
-    both = np.unique(np.concatenate([np.stack(pairs, axis=1) for pairs in lists]), axis=0)
-    return both[:, 0], both[:, 1]
+    pairs = ascending(*(np.concatenate(side) for side in zip(*lists, strict=True)))
+    pairs = pairs[fresh(pairs)]
+    return pairs >> BITS, pairs & LOW

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from mpkc.inputs import PAGE_SIZE
 from mpkc.models.config import ModelConfig
 from mpkc.models.decode import decode_step
-from mpkc.parsing import new_context
+from mpkc.parsing import own_context
 from mpkc.pipelines import Options, run_passes, task_graph
 from mpkc.runtime.cuda.emit import compile_programs
 from mpkc.runtime.cuda.family import Family, batch_sizes, scratch_pages
@@ -50,7 +50,7 @@ def decode_family(
         run_passes(
             module,
             task_graph(options),
-            new_context(),
+            own_context(),
             told and (lambda name, rows=rows, told=told: told(f"batch {rows}: {name}")),
         )
     return Family(dict(zip(modules, compile_programs(list(modules.values())), strict=True)), most)

@@ -12,14 +12,14 @@ from mpkc.models.builtin import NAMES
 from mpkc.models.decode import decode_step
 from mpkc.models.model import Model
 from mpkc.models.source import open_model
-from mpkc.parsing import STDIN, decoded, new_context, parse_module
+from mpkc.parsing import STDIN, decoded, new_context, own_context, parse_module
 
 PAGE_SIZE = 64  # positions in a page of the cache
 
 
 @dataclass(frozen=True)
 class Input:
-    """A verified module, the context that it was parsed in, and the model it came from, if any."""
+    """A verified module, a context that knows its dialects, and the model it came from, if any."""
 
     module: ModuleOp
     ctx: Context
@@ -58,4 +58,4 @@ def decoding_input(
         ModelError: where one of the numbers does not fit the model.
     """
     module = decode_step(model.config, rows, context, page_size, layers)
-    return Input(module, new_context(), model)
+    return Input(module, own_context(), model)

@@ -2,20 +2,25 @@
 
 import bisect
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
-from xdsl.ir import Operation
+from xdsl.ir import Dialect, Operation
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.generic_parser import ParserState
-from xdsl.universe import Universe
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
+from mpkc.dialects import get_all_dialects
 from mpkc.dialects.diagnostics import OpError
 from mpkc.names import no_such
+
+if TYPE_CHECKING:
+    from xdsl.universe import Universe
 
 STDIN = "<stdin>"
 SHOWN = 160  # characters of a line in a message
@@ -141,15 +146,26 @@ def decoded(data: bytes, name: str) -> str:
 
 
 @cache
-def _universe() -> Universe:
+def _universe() -> "Universe":
     """What all packages add to xDSL; asking takes longer than parsing a small program."""
+    from xdsl.universe import Universe
+
     return Universe.get_multiverse()
 
 
 def new_context() -> Context:
-    """A context that knows every dialect of xDSL and of mpkc."""
+    """A context that knows every dialect of xDSL, of mpkc, and of other packages that add to xDSL."""
+    return _context(_universe().all_dialects)
+
+
+def own_context() -> Context:
+    """A context that knows the dialects of mpkc: all that a program needs that was not written as text."""
+    return _context(get_all_dialects())
+
+
+def _context(dialects: Mapping[str, Callable[[], Dialect]]) -> Context:
     ctx = Context()
-    for name, factory in _universe().all_dialects.items():
+    for name, factory in dialects.items():
         ctx.register_dialect(name, factory)
     return ctx
 

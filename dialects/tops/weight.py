@@ -117,7 +117,7 @@ class WeightOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
 
-def random_weight(op: WeightOp, rng: np.random.Generator) -> Array:
+def random_weight(op: WeightOp, rng: "np.random.Generator") -> Array:  # quoted: NumPy loads np.random when it is named
     """A float32 tensor of the weight's shape whose products neither vanish nor overflow."""
     shape = op.result.type.get_shape()
     fan_in = shape[-1] if len(shape) > 1 else 1

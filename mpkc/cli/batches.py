@@ -5,7 +5,7 @@ from mpkc.cli.common import print_json, print_table, table
 from mpkc.cli.errors import UserError
 from mpkc.inputs import Input, is_model
 from mpkc.models.source import open_model
-from mpkc.parsing import new_context
+from mpkc.parsing import own_context
 from mpkc.runtime.cuda.footprint import size_text
 from mpkc.stats import memory_of, stats_of
 from mpkc.taskgraph import linear_task_graph
@@ -17,7 +17,7 @@ def print_batches(spec: str, workers: int, grids: str | None, most: int, as_json
         raise UserError("error: --max-batch needs a model: a program has the rows that it was written for")
     model = open_model(spec)
     graphs = {
-        rows: linear_task_graph(Input(module, new_context(), model), workers, grids)
+        rows: linear_task_graph(Input(module, own_context(), model), workers, grids)
         for rows, module in decode_modules(model.config, most).items()
     }
     counts = {rows: stats_of(graph, workers) for rows, graph in graphs.items()}

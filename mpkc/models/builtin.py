@@ -1,6 +1,5 @@
 """Models that are known by name: a small one with weights, and the shapes of public ones."""
 
-import importlib.metadata
 from pathlib import Path
 
 from mpkc.models.config import Experts, ModelConfig
@@ -58,6 +57,8 @@ def smollm2_path() -> Path:
     Raises:
         ModelError: where it is not installed; the message has the command that installs it.
     """
+    import importlib.metadata
+
     try:
         files = importlib.metadata.files(PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:

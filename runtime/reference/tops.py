@@ -167,7 +167,7 @@ def seeded_inputs(func: FuncOp, seed: int) -> dict[str, Array]:
     }
 
 
-def _seeded(argument: BlockArgument, rng: np.random.Generator) -> Array:
+def _seeded(argument: BlockArgument, rng: "np.random.Generator") -> Array:
     shape, dtype = numpy_type(argument.type)
     if is_buffer(argument.type):
         return np.zeros(shape, dtype)
@@ -196,7 +196,7 @@ def seeded_weights(seed: int) -> Weights:
     return lambda op: random_weight(op, generator(seed, op.key))
 
 
-def generator(seed: int, name: str) -> np.random.Generator:
+def generator(seed: int, name: str) -> "np.random.Generator":  # quoted: NumPy loads np.random when it is named
     """Random numbers that depend on the seed and the name alone."""
     digest = hashlib.sha256(f"{seed} {name}".encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:16], "little"))
