@@ -243,23 +243,41 @@ class IterationOp(IRDLOperation):
 
 @irdl_op_definition
 class BarrierOp(IRDLOperation):
-    """`sem.barrier reset ["s0"]`: all engines retire all they issued, meet, set these semaphores to 0, meet again."""
+    """`sem.barrier reset ["s0"] among ["e0", "e1"]`: these engines retire all they issued, meet, reset, meet again.
+
+    Without `among`, all engines. The semaphores are 0 when the engines go on.
+    """
 
     name = "sem.barrier"
 
     semaphores = prop_def(ArrayAttr[StringAttr])
+    engines = opt_prop_def(ArrayAttr[StringAttr])
 
-    def __init__(self, semaphores: Sequence[str] = ()):
-        super().__init__(properties={"semaphores": ArrayAttr([StringAttr(semaphore) for semaphore in semaphores])})
+    def __init__(self, semaphores: Sequence[str] = (), engines: Sequence[str] | None = None):
+        super().__init__(
+            properties={
+                "semaphores": ArrayAttr([StringAttr(semaphore) for semaphore in semaphores]),
+                "engines": None if engines is None else ArrayAttr([StringAttr(engine) for engine in engines]),
+            }
+        )
+
+    @property
+    def engine_names(self) -> tuple[str, ...] | None:
+        """The engines that meet; None for all."""
+        return None if self.engines is None else tuple(engine.data for engine in self.engines)
 
     @classmethod
     def parse(cls, parser: Parser) -> "BarrierOp":
         parser.parse_keyword("reset")
-        return cls(parse_names(parser))
+        semaphores = parse_names(parser)
+        return cls(semaphores, parse_names(parser) if parser.parse_optional_keyword("among") else None)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" reset ")
         print_names(printer, self.semaphores)
+        if self.engines is not None:
+            printer.print_string(" among ")
+            print_names(printer, self.engines)
 
 
 class StreamInstruction(IRDLOperation):
@@ -406,6 +424,8 @@ def _check_operation(
             raise OpError(op, f"a threshold of type {op.threshold.type}: counters are {streams.counters}")
     elif isinstance(op, BarrierOp):
         named = tuple(semaphore.data for semaphore in op.semaphores)
+        if op.engine_names is not None and engine not in op.engine_names:
+            raise OpError(op, f'a barrier among other engines in the stream of "{engine}"')
     elif is_instruction(op):
         if engine_of(op) != engine:
             raise OpError(op, f'an instruction of engine "{engine_of(op)}" in the stream of "{engine}"')

@@ -19,7 +19,10 @@ from xdsl.passes import ModulePass
 from mpkc.dialects import sem, tile
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.sem_streams import StreamsOp
-from mpkc.passes.semaphores.plan import Plan, make_plan
+from mpkc.dialects.sem_structure import structure_of
+from mpkc.passes.semaphores.fit import fitted_plan
+from mpkc.passes.semaphores.needs import MOST_HISTORY
+from mpkc.passes.semaphores.plan import Plan
 from mpkc.passes.semaphores.streams import write_streams
 
 KINDS = ("barrier", "per-instruction", "per-loop", "per-engine")
@@ -33,19 +36,29 @@ class Allocation:
     plan: Plan
 
 
-def allocate(program: sem.ProgramOp | tile.KernelOp, kind: str = "per-loop", counters: str = "ui32") -> Allocation:
+def allocate(
+    program: sem.ProgramOp | tile.KernelOp,
+    kind: str = "per-loop",
+    counters: str = "ui32",
+    semaphores: int | None = None,
+    history: int = MOST_HISTORY,
+) -> Allocation:
     """Allocate semaphores for a verified sem.program or tile.kernel, which is left as it is.
 
     Args:
         kind: one of KINDS, for what no attribute `semaphores` says otherwise for.
         counters: the arithmetic of semaphores: `ui` or `si` and the number of bits.
+        semaphores: how many there are; None for as many as needed.
+        history: the registers that the history of one loop may take; beyond them, a marker stands for it.
 
     Raises:
         OpError: what can't be allocated, and why.
+        ValueError: counters that are none.
     """
-    plan = make_plan(program, kind)
-    name = program.sym_name.data
-    return Allocation(write_streams(plan, name, counter_type(counters), program.attributes), plan)
+    type_ = counter_type(counters)
+    limit = (1 << (type_.width.data - (type_.signedness.data is Signedness.SIGNED))) - 1
+    plan = fitted_plan(structure_of(program), kind, limit, semaphores, history)
+    return Allocation(write_streams(plan, program.sym_name.data, type_, program.attributes), plan)
 
 
 def counter_type(counters: str) -> IntegerType:

@@ -4,10 +4,11 @@
     SIGNALS    what an engine has signalled so far, as program order has it; for semaphores of a whole engine
     ENDED      r of a loop at the end of the iteration j back of a loop around it; 0 in the first j iterations
     STARTED    the same, but in the first j iterations what r was when the loop around began
+    EPOCH      the iterations of a loop since counters last started again
     TRIP       the iterations of an scf.while in this trip; an scf.for has its index
 
-The first two are updated deep in the loops that hold what they count, so every loop around carries them. The others
-live in one loop.
+The first two and EPOCH are updated deep in the loops that hold what they count, so every loop around carries them. The
+others live in one loop.
 """
 
 from collections.abc import Iterable
@@ -17,6 +18,8 @@ from enum import Enum
 from xdsl.ir import Operation
 
 from mpkc.dialects.sem_structure import Loop, LoopKind
+from mpkc.passes.semaphores.epochs import Epoch
+from mpkc.passes.semaphores.groups import engine_semaphore
 from mpkc.passes.semaphores.needs import Form, Need
 from mpkc.passes.semaphores.plan import Plan
 
@@ -26,6 +29,7 @@ class Counts(Enum):
     SIGNALS = "g"
     ENDED = "ended"
     STARTED = "started"
+    EPOCH = "epoch"
     TRIP = "trip"
 
 
@@ -53,6 +57,19 @@ class Counter:
         return f"{self.counts.value}_{name}{back}"
 
 
+def starts_again(counter: Counter, epoch: Epoch) -> bool:
+    """Whether `counter` is set back by an epoch."""
+    match counter.counts:
+        case Counts.EPOCH:
+            return counter.loop is epoch.loop
+        case Counts.SIGNALS:
+            return engine_semaphore(counter.engine) in epoch.semaphores
+        case Counts.ENTRIES | Counts.ENDED:
+            return counter.loop in epoch.counters
+        case Counts.STARTED | Counts.TRIP:
+            return False
+
+
 class Counters:
     """All counters of one engine.
 
@@ -61,6 +78,7 @@ class Counters:
         updated: by control operation, those that it carries and hands on.
         local: by loop, those that live in it.
         signalling: the engines whose signals are counted.
+        iterations: what counts the iterations up to an epoch.
     """
 
     def __init__(self, plan: Plan, engine: str):
@@ -76,9 +94,12 @@ class Counters:
                 self._trips(need)
             elif group.kind != "barrier":
                 self._entries(need)
-        for loop in plan.epochs:
-            if self.carried:
-                self._entered(loop)
+        self.iterations: dict[Epoch, Counter] = {}
+        for epoch in (reset.epoch for reset in plan.resets if engine in reset.engines):
+            entries = Counter(Counts.ENTRIES, epoch.loop)
+            same = entries in self.carried and starts_again(entries, epoch)
+            counter = self.iterations[epoch] = entries if same else Counter(Counts.EPOCH, epoch.loop)
+            self._carry(counter, [epoch.loop])
 
     def _entries(self, need: Need) -> None:
         loop = need.producer.loop

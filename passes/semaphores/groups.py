@@ -13,7 +13,7 @@ known in closed form where the producer runs in every iteration of the loop it s
 All other producers get the semaphore of their loop, with a remark.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from mpkc.dialects.sem_structure import Loop
@@ -50,11 +50,15 @@ class Groups:
     remarks: list[tuple[Source, str]] = field(default_factory=list[tuple[Source, str]])
 
 
-def share(needs: Iterable[Need], kinds: dict[Source, str]) -> Groups:
+FINER = {"per-engine": "per-loop", "per-loop": "per-instruction"}
+
+
+def share(needs: Iterable[Need], kinds: dict[Source, str], finer: Collection[str] = ()) -> Groups:
     """Give every producer of `needs` its semaphore.
 
     Args:
         kinds: the kind of each producer, `barrier` where static thresholds count it.
+        finer: semaphores that no producer may have; it shares less.
     """
     found = Groups()
     needs = list(needs)
@@ -70,13 +74,19 @@ def share(needs: Iterable[Need], kinds: dict[Source, str]) -> Groups:
                     f'"{producer.engine}" has signalled before it depends on trip counts that no counter holds',
                 )
             )
-        name = _name(kind, producer)
+        while (name := _name(kind, producer)) in finer:
+            kind = FINER[kind]
         group = found.all.get(name)
         if group is None:
             group = found.all[name] = Group(name, kind, producer.engine)
         group.members.append(producer)
         found.of[producer] = group
     return found
+
+
+def engine_semaphore(engine: str) -> str:
+    """The name of the semaphore that all of an engine share."""
+    return f"{engine}.all"
 
 
 def _name(kind: str, producer: Source) -> str:
@@ -86,7 +96,7 @@ def _name(kind: str, producer: Source) -> str:
         case "per-loop":
             return f"{producer.engine}.{producer.loop.name}"
         case "per-engine":
-            return f"{producer.engine}.all"
+            return engine_semaphore(producer.engine)
         case _:
             return f"{producer.engine}.barrier"
 

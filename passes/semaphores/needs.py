@@ -71,7 +71,7 @@ class Need:
         k: how many iterations of L back.
         inner: for CLAMPED, the loop of the producer, whose iteration counts as well.
         d: for CLAMPED, how many iterations of `inner` back; may be negative.
-        rescued: whether it waits longer than the dependency asks.
+        stands_for: where `producer` is a marker, the producer that it waits for, and longer than has to be.
     """
 
     consumer: Source
@@ -81,7 +81,7 @@ class Need:
     k: int = 0
     inner: Loop | None = None
     d: int = 0
-    rescued: bool = False
+    stands_for: Source | None = None
 
     def dominates(self, other: "Need") -> bool:
         """Whether `other`, of the same consumer, holds where this one does, on the same producer."""
@@ -113,12 +113,15 @@ class Needs:
     remarks: list[tuple[Operation, str]] = field(default_factory=list[tuple[Operation, str]])
 
 
-def need_of(edge: Edge, consumer: Source, producer: Source, needs: Needs, exact: bool = True) -> Need | None:
+def need_of(
+    edge: Edge, consumer: Source, producer: Source, needs: Needs, exact: bool = True, history: int = MOST_HISTORY
+) -> Need | None:
     """The need of one dependency; None where it is never owed.
 
     Args:
         needs: takes the markers that it brings, and the remarks.
         exact: whether CLAMPED may be used; its formula does not survive resets of the counters.
+        history: the registers that a history may take.
     """
     if edge.never_owed:
         needs.remarks.append((edge.consumer.op, f"{edge.consumer.name} after {edge.producer.name} is never owed"))
@@ -132,10 +135,11 @@ def need_of(edge: Edge, consumer: Source, producer: Source, needs: Needs, exact:
     inner = [(loop, d) for loop, d in zip(edge.common[at + 1 :], edge.distance[at + 1 :], strict=True) if loop.counted]
     if not inner and producer.loop is carrier:
         return Need(consumer, producer, Form.BACK, carrier, k)
-    if all(d == EVERY for _, d in inner) and k <= MOST_HISTORY:
-        first = not inner and carrier is edge.common[-1] and not edge.forward and k == 1
-        return Need(consumer, producer, Form.PASSED if first else Form.ENDED, carrier, k)
-    if exact and len(inner) == 1 and k < MOST_HISTORY:
+    if not inner and carrier is edge.common[-1] and not edge.forward and k == 1:
+        return Need(consumer, producer, Form.PASSED, carrier, k)
+    if all(d == EVERY for _, d in inner) and k <= history:
+        return Need(consumer, producer, Form.ENDED, carrier, k)
+    if exact and len(inner) == 1 and k < history:
         loop, d = inner[0]
         if producer.loop is loop and isinstance(d, int):
             return Need(consumer, producer, Form.CLAMPED, carrier, k, loop, d)
@@ -162,7 +166,7 @@ def _by_marker(edge: Edge, consumer: Source, producer: Source, carrier: Loop, k:
             f"'{carrier.name}', since no register holds how far the producer had come in it",
         )
     )
-    return Need(consumer, marker, Form.BACK if loop is carrier else Form.ENDED, carrier, k, rescued=True)
+    return Need(consumer, marker, Form.BACK if loop is carrier else Form.ENDED, carrier, k, stands_for=producer)
 
 
 def _child_holding(loop: Loop, source: Source) -> Operation:

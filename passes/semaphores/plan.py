@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
-from mpkc.dialects.sem_structure import Loop, Structure, structure_of
+from mpkc.dialects.sem_structure import Loop, Structure
 from mpkc.passes.semaphores.barriers import Barriers, find_barriers
+from mpkc.passes.semaphores.epochs import Epoch, Tally, plan_epochs
 from mpkc.passes.semaphores.groups import Groups, share
 from mpkc.passes.semaphores.layout import Layout
 from mpkc.passes.semaphores.needs import (
+    MOST_HISTORY,
     Form,
     Marker,
     Need,
@@ -24,6 +26,31 @@ from mpkc.passes.semaphores.needs import (
 from mpkc.passes.semaphores.slices import Slice
 
 
+@dataclass(frozen=True)
+class Reset:
+    """An epoch, and the engines that meet for it: those that signal, or wait for, what is reset."""
+
+    epoch: Epoch
+    engines: tuple[str, ...]
+
+
+@dataclass
+class Choices:
+    """What is left open by the kinds that a program asks for, and decided by what fits.
+
+    Attributes:
+        finer: semaphores that would count too far; their producers share less.
+        coarser: kinds for the producers of an engine, in all loops or in one, in place of a finer one.
+        barriers: operations that get barriers.
+        history: the registers that the history of one loop may take.
+    """
+
+    finer: set[str] = field(default_factory=set[str])
+    coarser: dict[tuple[str, Loop | None], str] = field(default_factory=dict[tuple[str, Loop | None], str])
+    barriers: set[Operation] = field(default_factory=set[Operation])
+    history: int = MOST_HISTORY
+
+
 @dataclass
 class Plan:
     """An allocation, before any code is written.
@@ -35,12 +62,12 @@ class Plan:
         layouts: the order of each engine.
         positions: (K, N) of each producer: its place, from 1, among those that share its semaphore in its loop
             (between two barriers where it is static), and their number.
-        remarks: what is told, with the operation that it is about.
-        epochs: after how many iterations of a loop all counters start again.
+        resets: where counters start again.
     """
 
     structure: Structure
     sources: dict[Operation, Source]
+    kinds: "Kinds"
     barriers: Barriers
     needs: Needs = field(default_factory=Needs)
     waits: dict[Source, list[Need]] = field(default_factory=dict[Source, list[Need]])
@@ -48,52 +75,103 @@ class Plan:
     layouts: dict[str, Layout] = field(default_factory=dict[str, Layout])
     positions: dict[Source, tuple[int, int]] = field(default_factory=dict[Source, tuple[int, int]])
     reads: dict[tuple[str, Operation], Read] = field(default_factory=dict[tuple[str, Operation], Read])
-    epochs: dict[Loop, int] = field(default_factory=dict[Loop, int])
+    resets: list[Reset] = field(default_factory=list[Reset])
 
     @property
     def remarks(self) -> list[tuple[Operation, str]]:
         """What is told, with the operation that it is about."""
         return self.needs.remarks + [(source.op, text) for source, text in self.groups.remarks]
 
+    @property
+    def rescues(self) -> list[tuple[str, str, str]]:
+        """The consumer, producer and marker of each dependency whose wait is longer than has to be."""
+        return [
+            (need.consumer.name, need.stands_for.name, need.producer.name)
+            for needs in self.waits.values()
+            for need in needs
+            if need.stands_for
+        ]
+
     def waits_of(self, engine: str) -> Iterator[Need]:
         """What the sources of an engine wait for."""
         return (need for source, needs in self.waits.items() if source.engine == engine for need in needs)
 
 
-def make_plan(program: Operation, kind: str, epochs: bool = False) -> Plan:
-    """Plan the semaphores of a verified program.
+def make_plan(structure: Structure, kind: str, choices: Choices, limit: int | None = None) -> Plan:
+    """Plan the semaphores of a program.
 
     Args:
         kind: of what no attribute `semaphores` says otherwise for.
-        epochs: whether counters will be reset while the program runs, which some formulas do not survive.
+        limit: the largest value of a semaphore; None where it does not matter.
 
     Raises:
-        OpError: what no program may hold.
+        EpochError: semaphores that go beyond the limit, where no iteration boundary can hold a reset.
     """
-    structure = structure_of(program)
+    plan = _plan(structure, kind, choices, exact=True)
+    if limit is None or not plan_epochs(structure, _tallies(plan), limit):
+        return plan
+    # Some formulas do not survive resets; and the engines that meet for one have to run its loop.
+    plan = _plan(structure, kind, choices, exact=False)
+    plan.resets = _resets(plan, plan_epochs(structure, _tallies(plan), limit))
+    _settle(plan)
+    return plan
+
+
+def _plan(structure: Structure, kind: str, choices: Choices, exact: bool) -> Plan:
     sources = {instruction.op: source_of(instruction) for instruction in structure.instructions}
-    kinds = Kinds(structure, kind)
-    plan = Plan(structure, sources, find_barriers(structure, kinds.of_loop))
+    kinds = Kinds(structure, kind, choices)
+    plan = Plan(structure, sources, kinds, find_barriers(structure, kinds.of_loop))
+    most = choices.history
     for edge in structure.edges:
-        need = need_of(edge, sources[edge.consumer.op], sources[edge.producer.op], plan.needs, exact=not epochs)
+        need = need_of(edge, sources[edge.consumer.op], sources[edge.producer.op], plan.needs, exact, most)
         if need is not None:
             plan.needs.all.append(need)
-    # What an engine waits for decides which loops it runs, and these which values it reads, for which it waits.
-    size, improved = (), _improve(plan, kinds)
-    while improved != size:
-        size, improved = improved, _improve(plan, kinds)
-    plan.positions = _positions(plan)
+    _settle(plan)
     return plan
+
+
+def _settle(plan: Plan) -> None:
+    """What an engine waits for decides which loops it runs, these which values it reads, for which it waits."""
+    size, improved = (), _improve(plan)
+    while improved != size:
+        size, improved = improved, _improve(plan)
+    plan.positions = _positions(plan)
+
+
+def _tallies(plan: Plan) -> list[Tally]:
+    """What counts on each semaphore that no barrier resets."""
+    signals: dict[str, dict[Loop, int]] = {}
+    counters: dict[str, dict[Loop, None]] = {}
+    for source, group in plan.groups.of.items():
+        if group.kind != "barrier":
+            of_loop = signals.setdefault(group.name, {})
+            of_loop[source.loop] = of_loop.get(source.loop, 0) + 1
+            if group.kind != "per-engine" and source.loop.parent is not None:
+                counters.setdefault(group.name, {})[source.loop] = None
+    return [Tally(name, of_loop, tuple(counters.get(name, ()))) for name, of_loop in signals.items()]
+
+
+def _resets(plan: Plan, epochs: list[Epoch]) -> list[Reset]:
+    """The engines of each epoch: those that take part in what its semaphores order, or in what shares its loop."""
+    taking_part: dict[Loop, dict[str, None]] = {epoch.loop: {} for epoch in epochs}
+    for epoch in epochs:
+        for consumer, needs in plan.waits.items():
+            for need in needs:
+                if plan.groups.of[need.producer].name in epoch.semaphores:
+                    taking_part[epoch.loop].update({consumer.engine: None, need.producer.engine: None})
+    return [Reset(epoch, tuple(e for e in plan.structure.engines if e in taking_part[epoch.loop])) for epoch in epochs]
 
 
 class Kinds:
     """The kind of semaphores of each loop and source: the nearest attribute's, else the default."""
 
-    def __init__(self, structure: Structure, default: str):
+    def __init__(self, structure: Structure, default: str, choices: Choices):
+        self.choices = choices
         self.of_loops: dict[Loop, str] = {}
         for loop in structure.loops:
             inherited = self.of_loops[loop.parent] if loop.parent else default
-            self.of_loops[loop] = _kind(loop.op) or inherited
+            given = "barrier" if loop.op in choices.barriers else _kind(loop.op)
+            self.of_loops[loop] = given or inherited
 
     def of_loop(self, loop: Loop) -> str:
         return self.of_loops[loop]
@@ -104,6 +182,8 @@ class Kinds:
             return "barrier"
         kind = _kind(source.op) if not isinstance(source, Marker) else None
         kind = kind or self.of_loops[source.loop]
+        coarser = self.choices.coarser
+        kind = coarser.get((source.engine, source.loop), coarser.get((source.engine, None), kind))
         return "per-loop" if kind == "barrier" else kind
 
 
@@ -112,7 +192,7 @@ def _kind(op: Operation) -> str | None:
     return kind.data if isinstance(kind, StringAttr) else None
 
 
-def _improve(plan: Plan, kinds: Kinds) -> tuple[int, ...]:
+def _improve(plan: Plan) -> tuple[int, ...]:
     """Lay out every engine, drop what need not be waited for, share semaphores; what tells whether that was new."""
     plan.layouts = {engine: _layout(plan, engine) for engine in plan.structure.engines}
     plan.barriers.segments.clear()
@@ -124,7 +204,8 @@ def _improve(plan: Plan, kinds: Kinds) -> tuple[int, ...]:
             waited.setdefault(need.consumer, []).append(need)
     plan.waits = {consumer: _least(plan, needs) for consumer, needs in waited.items()}
     needs = [need for needs in plan.waits.values() for need in needs]
-    plan.groups = share(needs, {need.producer: kinds.of_source(need.producer, plan.barriers) for need in needs})
+    kinds = {need.producer: plan.kinds.of_source(need.producer, plan.barriers) for need in needs}
+    plan.groups = share(needs, kinds, plan.kinds.choices.finer)
     kept = (len(layout.kept.control) for layout in plan.layouts.values())
     return (len(plan.reads), len(plan.groups.of), *kept)
 
@@ -154,6 +235,9 @@ def _layout(plan: Plan, engine: str) -> Layout:
         kept.need(op.operands)
     for loop in plan.barriers.loops:
         kept.keep_loop(loop)
+    for reset in plan.resets:
+        if engine in reset.engines:
+            kept.keep_loop(reset.epoch.loop)
     for need in plan.waits_of(engine):
         kept.keep_loop(need.producer.loop)
         if (group := plan.groups.of[need.producer]).kind == "per-engine":

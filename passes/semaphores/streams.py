@@ -19,8 +19,8 @@ from mpkc.dialects.sem_streams import (
     WaitOp,
     threshold_type,
 )
-from mpkc.dialects.sem_structure import Loop
-from mpkc.passes.semaphores.counters import Counter, Counters, Counts
+from mpkc.dialects.sem_structure import Loop, LoopKind
+from mpkc.passes.semaphores.counters import Counter, Counters, Counts, starts_again
 from mpkc.passes.semaphores.needs import Marker, Read, Source
 from mpkc.passes.semaphores.plan import Plan
 from mpkc.passes.semaphores.scope import Scope, State
@@ -66,7 +66,7 @@ class _Writer:
         self.values = dict(shared)
         self.body = Block()
         signed = counters.signedness.data is Signedness.SIGNED
-        math = Arithmetic(self.body, threshold_type(counters), signed, wrapping=bool(plan.epochs))
+        math = Arithmetic(self.body, threshold_type(counters), signed, wrapping=bool(plan.resets))
         self.scope = Scope(plan, math, [Signals(plan, each) for each in self.counters.signalling])
 
     @property
@@ -152,7 +152,7 @@ class _Writer:
     def handed_on(self, op: Operation) -> list[Counter]:
         """The counters that `op` takes and gives back, in the order of the state."""
         updated = self.counters.updated.get(op, {})
-        if any(loop.op is op or op in (each.op for each in loop.path) for loop in self.plan.epochs):
+        if any(op in (loop.op for loop in reset.epoch.loop.path) for reset in self.plan.resets):
             return list(self.scope.state)
         return [counter for counter in self.scope.state if counter in updated]
 
@@ -216,6 +216,7 @@ class _Writer:
         self.items(before)
         if before in self.plan.barriers.loops:
             self.barrier()
+        self.epochs(before)
         passed = [self.values[end.args[index]] for index in given] + [self.scope.state[counter] for counter in counters]
         types = [value.type for value in passed]
         self.block.add_op(scf.ConditionOp(self.values[end.condition], *passed))
@@ -319,6 +320,7 @@ class _Writer:
         """An iteration of `loop`: its directive, and its counters one more."""
         self.block.add_op(IterationOp(loop.name, loop.depth))
         self.count(Counter(Counts.ENTRIES, loop), self.scope.math.counter)
+        self.count(Counter(Counts.EPOCH, loop), self.scope.math.counter)
         self.count(Counter(Counts.TRIP, loop), IndexType())
 
     def count(self, counter: Counter, type_: IntegerType | IndexType) -> None:
@@ -329,9 +331,15 @@ class _Writer:
             self.scope.state[counter] = op.result
 
     def finish(self, loop: Loop) -> None:
-        """The end of an iteration of `loop`: a barrier, an epoch, and the histories one iteration on."""
+        """The end of an iteration of `loop`: a barrier, the histories one iteration on, an epoch."""
         if loop in self.plan.barriers.loops:
             self.barrier()
+        self.shift(loop)
+        if loop.kind is not LoopKind.WHILE:
+            self.epochs(loop)
+
+    def shift(self, loop: Loop) -> None:
+        """The histories that live in `loop`, one iteration on."""
         moved: State = {}
         for counter in self.counters.local.get(loop, ()):
             assert counter.loop is not None
@@ -340,6 +348,23 @@ class _Writer:
             earlier = Counter(counter.counts, counter.loop, around=loop, j=counter.j - 1)
             moved[counter] = self.scope.state[Counter(Counts.ENTRIES, counter.loop) if counter.j == 1 else earlier]
         self.scope.state.update(moved)
+
+    def epochs(self, loop: Loop) -> None:
+        """The epochs at the iteration boundary of `loop`: after so many iterations, counters start again."""
+        math, state = self.scope.math, self.scope.state
+        for reset in self.plan.resets:
+            epoch = reset.epoch
+            if epoch.loop is not loop or self.engine not in reset.engines:
+                continue
+            again = [counter for counter in state if starts_again(counter, epoch)]
+            iterations = state[self.counters.iterations[epoch]]
+            full = math.write(arith.CmpiOp(iterations, math.constant(epoch.iterations), "uge"))
+            zeros = (math.constant(0) for _ in again)
+            full_up = Block([BarrierOp(epoch.semaphores, reset.engines), scf.YieldOp(*zeros)])
+            go_on = Block([scf.YieldOp(*(state[counter] for counter in again))])
+            made = scf.IfOp(full, [state[counter].type for counter in again], Region(full_up), Region(go_on))
+            self.block.add_op(made)
+            self.take(again, made.results)
 
     def initial(self, counter: Counter) -> SSAValue:
         """The value of a counter that lives in a loop, where a trip begins."""
