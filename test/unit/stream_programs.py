@@ -22,7 +22,7 @@ from xdsl.rewriter import InsertPoint
 
 from mpkc.dialects.engine import is_instruction, label_of, signal_of
 from mpkc.dialects.scalars import SCALAR_OPS, evaluate
-from mpkc.dialects.sem import InstOp
+from mpkc.dialects.sem import InstOp, ValueOp
 from mpkc.dialects.sem_streams import (
     BarrierOp,
     IterationOp,
@@ -146,6 +146,7 @@ class Generator:
         self.names = 0
         self.left = size
         self.depth = depth
+        self.counted = 0
         self.engine = ""
 
     def streams(self, engines: int = 2) -> StreamsOp:
@@ -158,6 +159,9 @@ class Generator:
             self.engine, self.left = f"e{at}", size
             body = Block()
             b = Builder(InsertPoint.at_end(body))
+            if at == 0:
+                b.insert(ValueOp("V", self.engine, 30, result_types=[INDEX]))
+                b.insert(ValueOp("W", self.engine, 30, result_types=[i1]))
             scope = Scope({INDEX: list(top.args[:2]), i1: [top.args[2]], i32: []})
             for value in (0, 1, 2):
                 scope.values[i32].append(self.constant(b, value, i32))
@@ -216,7 +220,8 @@ class Generator:
             b.insert(WaitOp(self.random.choice(["s0", "s1", "s2"]), self.pick(scope, i32)))
         match self.random.randrange(8):
             case 0:
-                read = ReadOp(self.name("r"), self.engine, "V", self.random.choice([INDEX, i1]))
+                source, type_ = self.random.choice([("V", INDEX), ("W", i1)])
+                read = ReadOp(self.name("r"), self.engine, source, type_)
                 b.insert(read)
                 scope.values[read.result.type].append(read.result)
             case 1:
@@ -262,9 +267,11 @@ class Generator:
         block = Block(arg_types=[INDEX, *types])
         name = self.name("l")
         inner = Builder(InsertPoint.at_end(block))
-        inner.insert(IterationOp(name, depth + 1))
+        self.counted += 1
+        inner.insert(IterationOp(name, self.counted))
         nested = self.enter(inner, scope, list(block.args))
         self.statements(inner, nested, depth + 1)
+        self.counted -= 1
         inner.insert(scf.YieldOp(*self.passed(inner, nested, types, list(block.args[1:]))))
         lower = self.constant(b, self.random.choice([0, 0, 1]), INDEX)
         upper = (
@@ -280,7 +287,8 @@ class Generator:
         limit = self.bound(b, scope)
         before, after = Block(arg_types=types), Block(arg_types=[INDEX, i32, *types[1:]])
         first, second = Builder(InsertPoint.at_end(before)), Builder(InsertPoint.at_end(after))
-        first.insert(IterationOp(self.name("w"), depth + 1))
+        self.counted += 1
+        first.insert(IterationOp(self.name("w"), self.counted))
         nested = self.enter(first, scope, list(before.args))
         self.statements(first, nested, depth + 1)
         more = first.insert(arith.CmpiOp(before.args[0], limit, "ult")).results[0]
@@ -289,6 +297,7 @@ class Generator:
         second.insert(IterationOp(self.name("a"), 0))
         nested = self.enter(second, scope, list(after.args))
         self.statements(second, nested, depth + 1)
+        self.counted -= 1
         step = second.insert(arith.AddiOp(after.args[0], self.constant(second, 1, INDEX))).results[0]
         second.insert(scf.YieldOp(step, *self.passed(second, nested, types[1:], list(after.args[2:]))))
         op = b.insert(scf.WhileOp(inits, [arg.type for arg in after.args], Region(before), Region(after)))
