@@ -61,6 +61,16 @@ TRIPS = {
         "n = 100 : index",
         {"i": 25, "j": 4},
     ),
+    "unsigned minimum of what may be negative": (
+        f"%e = arith.addi %n, %c4 : index\n%u = arith.minui %e, %c100 : index\nscf.for %i = %n to %u step %c1 {{ {X} }}",
+        "",
+        {"i": None},
+    ),
+    "unsigned minimum": (
+        f"%e = arith.addi %n, %c4 : index\n%u = arith.minui %e, %c100 : index\nscf.for %i = %n to %u step %c1 {{ {X} }}",
+        "n = 50 : index",
+        {"i": 4},
+    ),
     "triangle": (
         f"scf.for %i = %c0 to %n step %c1 {{\nscf.for %j = %c0 to %i step %c1 {{ {X} }}\n}}",
         "n = 100 : index",
