@@ -133,7 +133,7 @@ def _width(bits: int) -> str:
 
 def _issued(issued: Issued) -> Iterator[str]:
     """The words of an instruction with a wait and an update."""
-    yield _opcode(issued)
+    yield opcode_of(issued)
     if issued.label is not None:
         yield f"@{name_text(issued.label)}"
     if issued.wait:
@@ -159,7 +159,8 @@ def _issued(issued: Issued) -> Iterator[str]:
         yield f"depth={issued.depth}"
 
 
-def _opcode(issued: Issued) -> str:
+def opcode_of(issued: Issued) -> str:
+    """The word that an instruction begins with."""
     match issued:
         case Nop():
             return "NOP"
