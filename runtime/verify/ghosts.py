@@ -1,0 +1,264 @@
+"""Counters that no program has, by which the waits of one engine are judged.
+
+They count, on the engine's own way through its stream, what condition (1) of barrier-free speaks of: how often each
+loop has been entered, in all and in its current run, and what these numbers were when earlier iterations ended. From
+them follows how often a producer must have retired, and which value its semaphore has then. A semaphore that several
+loops signal counts along the program order of its engine, which the way through the loops repeats.
+
+Each counter is a number, or a term where the way is any way at all.
+"""
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from xdsl.ir import Block
+
+from mpkc.dialects.sem_streams import BarrierOp, IterationOp, StreamsOp, WaitOp
+from mpkc.dialects.sem_structure import Loop
+from mpkc.runtime.verify.integers import Value, both, choose, greater, lesser
+from mpkc.runtime.verify.places import Place, Places
+from mpkc.runtime.verify.requirements import Cover, Form, Requirement
+
+Key: TypeAlias = tuple[object, ...]
+State: TypeAlias = dict[Key, Value]
+
+# ("entries", loop)         how often the engine has entered the loop
+# ("iteration", loop)       the number of the current iteration in the current run of the loop, from 1
+# ("past", loop, key, j)    what the counter `key` was when the iteration j back of the loop ended
+# ("count", label)          the signals of its semaphore up to the last execution of an instruction
+# ("known", semaphore)      as many signals have surely been: a wait or a barrier has seen them
+# ("reset", semaphore)      the signals up to its last reset
+# ("retired", label)        the executions of an instruction that a barrier has seen retire
+
+
+class Ghosts:
+    """The counters of one engine, and what they say.
+
+    Attributes:
+        requirements: of its instructions.
+        missing: loops that a requirement needs counted, and the engine does not run.
+    """
+
+    def __init__(self, places: Places, engine: str, requirements: Iterable[Requirement]):
+        self.places, self.engine = places, engine
+        self.requirements = list(requirements)
+        self.root = places.structure.loops[0]
+        self.runs = {self.root, *(loop for runner, loop in places.begins if runner == engine)}
+        self.barriers = bool(places.barriers.get(engine))
+        self.depth: dict[tuple[Loop, Key], int] = {}
+        self.tracked: dict[Loop, list[Place]] = {}
+        self.semaphores = list(places.streams.semaphore_names)
+        for requirement in self.requirements:
+            requirement.covers = [cover for cover in requirement.covers if self._countable(cover)]
+            for cover in requirement.covers:
+                self._watch(cover, self.quantity(cover.member))
+                if not self.single(cover.member):
+                    self._track(cover.member)
+            if self._runs(requirement.own.member.loop):
+                self._watch(requirement.own, ("entries", requirement.own.member.loop))
+        self.awaited = list(dict.fromkeys(r.own.member.name for r in self.requirements))
+
+    def missing(self, requirement: Requirement) -> Loop | None:
+        """A loop that the engine would have to run in order to know what `requirement` needs."""
+        member = requirement.own.member
+        needed = [member.loop]
+        if member.signal is not None and not self.single(member):
+            needed += [each.loop for each in self.places.members[member.signal]]
+        return next((loop for loop in needed if not self._runs(loop)), None)
+
+    def _runs(self, loop: Loop) -> bool:
+        return loop in self.runs
+
+    def _countable(self, cover: Cover) -> bool:
+        member = cover.member
+        if self.single(member):
+            return self._runs(member.loop)
+        assert member.signal is not None
+        fits = cover.target.form is not Form.CLAMPED
+        return fits and all(self._runs(each.loop) for each in self.places.members[member.signal])
+
+    def single(self, member: Place) -> bool:
+        """Whether all that signals its semaphore stands in one loop: then the count follows from entries."""
+        signals = self.places.members.get(member.signal or "", ())
+        return all(each.loop is member.loop for each in signals)
+
+    def quantity(self, member: Place) -> Key:
+        """The counter that tells how far `member` is."""
+        return ("entries", member.loop) if self.single(member) else ("count", member.name)
+
+    def _track(self, member: Place) -> None:
+        members = self.tracked.setdefault(member.loop, [])
+        if member not in members:
+            members.append(member)
+
+    def _watch(self, cover: Cover, quantity: Key) -> None:
+        """Keep the history that a target needs."""
+        target = cover.target
+        if target.loop is not None and quantity != ("entries", target.loop):
+            depth = target.k + (target.form is Form.CLAMPED)
+            key = (target.loop, quantity)
+            self.depth[key] = max(self.depth.get(key, 0), depth)
+
+    def passed_in(self, block: Block) -> list[Place]:
+        """What is to be passed by on the way through a block, in order."""
+        loops = list(self.places.heads[block])
+        if block.parent_op() is self.places.streams.streams[self.engine]:
+            loops.append(self.root)
+        return sorted((m for loop in loops for m in self.tracked.get(loop, ())), key=lambda member: member.position)
+
+    # The way through a stream.
+
+    def initial(self) -> State:
+        """Before the stream begins; the program has been entered."""
+        state: State = {("entries", loop): 0 for loop in self.runs}
+        state |= {("iteration", loop): 0 for loop in self.runs if loop.counted}
+        state |= {("past", loop, key, j): 0 for (loop, key), depth in self.depth.items() for j in range(1, depth + 1)}
+        state |= {("count", member.name): 0 for members in self.tracked.values() for member in members}
+        state |= {("known", semaphore): 0 for semaphore in self.semaphores}
+        if self.barriers:
+            state |= {("reset", semaphore): 0 for semaphore in self.semaphores}
+            state |= {("retired", name): 0 for name in self.awaited}
+        state["entries", self.root] = 1
+        return state
+
+    def start(self, state: State, loop: Loop) -> None:
+        """A run of a loop begins."""
+        if loop.counted:
+            state["iteration", loop] = 0
+
+    def enter(self, state: State, loop: Loop) -> None:
+        """An iteration of a loop begins."""
+        for (carrier, key), depth in self.depth.items():
+            if carrier is loop:
+                for j in range(depth, 1, -1):
+                    state["past", loop, key, j] = state["past", loop, key, j - 1]
+                state["past", loop, key, 1] = state[key]
+        state["entries", loop] = state["entries", loop] + 1
+        if loop.counted:
+            state["iteration", loop] = state["iteration", loop] + 1
+
+    def pass_by(self, state: State, member: Place) -> None:
+        """The engine comes to the run of the program that holds `member`, which other loops signal with."""
+        assert member.signal is not None
+        state["count", member.name] = self._issued(state, member.signal, member)
+
+    def _issued(self, state: State, semaphore: str, at: Place) -> Value:
+        """The signals of `semaphore` up to `at`, in its own stream, when the engine is as far."""
+        return self._sum(
+            state["entries", each.loop] - int(self.places.pending(each, at)) for each in self.places.members[semaphore]
+        )
+
+    def meet(self, state: State, barrier: Place) -> None:
+        """A barrier: all that comes before it on any engine has retired, and some semaphores are 0."""
+        op = barrier.op
+        assert isinstance(op, BarrierOp)
+        number = self.places.barriers[self.engine].index(barrier)
+        there = {engine: found[number] for engine, found in self.places.barriers.items() if number < len(found)}
+        for semaphore in self.semaphores:
+            members = self.places.members.get(semaphore, ())
+            if members and all(self._runs(each.loop) for each in members) and members[0].engine in there:
+                state["known", semaphore] = self._issued(state, semaphore, there[members[0].engine])
+        for semaphore in op.semaphores:
+            state["reset", semaphore.data] = state["known", semaphore.data]
+        for name in self.awaited:
+            member = self.places.by_label[name]
+            if self._runs(member.loop) and member.engine in there:
+                late = int(self.places.pending(member, there[member.engine]))
+                state["retired", name] = state["entries", member.loop] - late
+
+    def await_(self, state: State, semaphore: str, threshold: Value) -> None:
+        """A wait has ended: the semaphore has reached `threshold`."""
+        key = ("known", semaphore)
+        state[key] = greater(state[key], self.in_all(state, semaphore, threshold))
+
+    # What the counters say.
+
+    def in_all(self, state: State, semaphore: str, value: Value) -> Value:
+        """A value of `semaphore` as signals since the beginning."""
+        return value + state["reset", semaphore] if self.barriers else value
+
+    def retirements(self, state: State, cover: Cover) -> Value:
+        """How often its member must have retired: condition (1)."""
+        return self._up_to(state, cover, ("entries", cover.member.loop))
+
+    def signals(self, state: State, cover: Cover) -> Value:
+        """How many signals its semaphore must have had, since the beginning, for that."""
+        member = cover.member
+        found = self._up_to(state, cover, self.quantity(member))
+        if not self.single(member):
+            return found
+        assert member.signal is not None
+        members = self.places.members[member.signal]
+        n, k = len(members), members.index(member) + 1
+        return found if n == 1 else choose(found > 0, n * found - (n - k), 0)
+
+    def issued(self, state: State, place: Place) -> Value:
+        """The signals, since the last reset, of the semaphore of an instruction of this engine, its own included."""
+        assert place.signal is not None
+        found = self._issued(state, place.signal, place)
+        return found - state["reset", place.signal] if self.barriers else found
+
+    def before(self, state: State, semaphore: str, at: Place) -> Value | None:
+        """The signals of a semaphore that come before the engine's place in program order; None where none tells."""
+        members = self.places.members.get(semaphore, ())
+        if not all(self._runs(each.loop) for each in members):
+            return None
+        return self._sum(state["entries", each.loop] - int(self.places.ahead(each, at)) for each in members)
+
+    def _up_to(self, state: State, cover: Cover, quantity: Key) -> Value:
+        target = cover.target
+        if target.form is Form.NOW:
+            return state[quantity]
+        if target.form is Form.EARLIER:
+            return state[quantity] - int(target.ahead and quantity[0] == "entries")
+        loop, k = target.loop, target.k
+        assert loop is not None
+        reached = state["iteration", loop] > k
+        if target.form is Form.BACK:
+            return choose(reached, self.past(state, loop, quantity, k), 0)
+        assert target.inner is not None
+        iteration = state["iteration", target.inner] - target.d
+        started, ended = self.past(state, loop, quantity, k + 1), self.past(state, loop, quantity, k)
+        return choose(both(reached, iteration > 0), lesser(started + iteration, ended), 0)
+
+    def past(self, state: State, loop: Loop, quantity: Key, j: int) -> Value:
+        """What a counter was when the iteration `j` back of `loop` ended."""
+        if j == 0:
+            return state[quantity]
+        if quantity == ("entries", loop):
+            return greater(state[quantity] - j, 0)
+        return state["past", loop, quantity, j]
+
+    def _sum(self, values: Iterable[Value]) -> Value:
+        total: Value = 0
+        for value in values:
+            total = total + value
+        return total
+
+    def written(self, block: Block) -> set[Key]:
+        """The counters that change on the way through a block."""
+        found: set[Key] = set()
+        for op in block.walk():
+            if isinstance(op, IterationOp):
+                found |= self._written_by(self.places.of[op].loop)
+            elif isinstance(op, WaitOp):
+                found.add(("known", op.semaphore.data))
+            elif isinstance(op, BarrierOp):
+                found |= {(kind, name) for kind in ("known", "reset") for name in self.semaphores}
+                found |= {("retired", name) for name in self.awaited}
+        return found
+
+    def _written_by(self, loop: Loop) -> set[Key]:
+        found: set[Key] = {("entries", loop)}
+        if loop.counted:
+            found.add(("iteration", loop))
+        found |= {
+            ("past", loop, key, j) for (c, key), depth in self.depth.items() if c is loop for j in range(1, depth + 1)
+        }
+        found |= {("count", member.name) for member in self.tracked.get(loop, ())}
+        return found
+
+
+def waited_by(streams: StreamsOp, engine: str) -> set[str]:
+    """The semaphores that an engine waits on."""
+    return {op.semaphore.data for op in streams.streams[engine].walk() if isinstance(op, WaitOp)}

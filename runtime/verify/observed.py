@@ -1,0 +1,150 @@
+"""Runs of a stream: what its loops carry, and what is wrong on the way."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+
+from xdsl.dialects import scf
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from mpkc.dialects.scalars import bits_of
+from mpkc.dialects.sem_structure import Loop
+from mpkc.runtime.verify.ghosts import Ghosts, Key, State
+from mpkc.runtime.verify.integers import Value, reduced
+from mpkc.runtime.verify.places import Place
+from mpkc.runtime.verify.walks import Goal, Walk, is_integer
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a loop carries: the arguments of its first block that are integers, and counters that change in it."""
+
+    op: Operation
+    arguments: tuple[SSAValue, ...]
+    counters: tuple[Key, ...]
+
+    @classmethod
+    def of(cls, op: Operation, ghosts: Ghosts) -> "Head":
+        block = body_of(op)
+        arguments = block.args[1:] if isinstance(op, scf.ForOp) else block.args
+        carried = tuple(arg for arg in arguments if is_integer(arg.type))
+        written: set[Key] = set()
+        for region in op.regions:
+            written |= ghosts.written(region.block)
+        return cls(op, carried, tuple(key for key in ghosts.initial() if key in written))
+
+
+def body_of(op: Operation) -> Block:
+    """The block at whose head a loop begins its iterations."""
+    return op.regions[0].block
+
+
+class Finished(Exception):
+    """A run has taken its steps."""
+
+
+class Run(Walk):
+    """One way through a stream.
+
+    Args:
+        wild: whether loops may stop early and conditionals go any way, so that few runs see much. What a run that is
+            not wild finds wrong is wrong.
+    """
+
+    def __init__(self, ghosts: Ghosts, random: Random, wild: bool, steps: int = 400):
+        super().__init__(ghosts)
+        self.random, self.wild, self.steps = random, wild, steps
+        self.seen: dict[Operation, list[tuple[State, list[Value]]]] = {}
+        self.wrong: list[tuple[Goal, State]] = []
+        self.bindings: dict[str, int] = {}
+        self.heads: dict[Operation, Head] = {}
+
+    def unknown(self, type_: Attribute) -> Value:
+        return self.random.random() < 0.6 if bits_of(type_) == 1 else self.random.randrange(4)
+
+    def run(self) -> None:
+        args = self.places.streams.body.block.args
+        with suppress(Finished):
+            super().run()
+        self.bindings = {arg.name_hint or "": int(self.values[arg]) for arg in args}
+
+    def issue(self, place: Place, goals: Sequence[Goal]) -> None:
+        self._step()
+        if not self.wild:
+            self.wrong += [(goal, dict(self.state)) for goal in goals if goal.holds is False]
+
+    def entered(self, loop: Loop) -> None:
+        pass
+
+    def control(self, op: Operation) -> None:
+        match op:
+            case scf.ForOp():
+                results = self._for(op)
+            case scf.WhileOp():
+                results = self._while(op)
+            case _:
+                results = self._branch(op)
+        self.write(op.results, results)
+
+    def _for(self, op: scf.ForOp) -> list[Value | None]:
+        low, high, step = (reduced(self.values[v], bits_of(v.type), True) for v in (op.lb, op.ub, op.step))
+        variable, *carried = op.body.block.args
+        most = self.random.choice((0, 1, 2, 3, 5)) if self.wild else None
+        self._start(op.body.block)
+        state = self.read(op.iter_args)
+        for index in range(low, high, max(step, 1))[:most]:
+            self._step()
+            self.write(carried, state)
+            self._observe(op)
+            self.values[variable] = index
+            state = self.block(op.body.block)
+        self.write(carried, state)
+        self._observe(op)
+        return state
+
+    def _while(self, op: scf.WhileOp) -> list[Value | None]:
+        before, after = op.before_region.block, op.after_region.block
+        most = self.random.choice((0, 1, 2, 3, 5)) if self.wild else None
+        self._start(before)
+        state = self.read(op.arguments)
+        while True:
+            self._step()
+            self.write(before.args, state)
+            self._observe(op)
+            goes_on, *state = self.block(before)
+            if not goes_on or most == 0:
+                return state
+            most = None if most is None else most - 1
+            self.write(after.args, state)
+            state = self.block(after)
+
+    def _branch(self, op: Operation) -> list[Value | None]:
+        assert isinstance(op, scf.IfOp | scf.IndexSwitchOp)
+        taken = int(self.values[op.operands[0]])
+        regions = {1: op.true_region, 0: op.false_region} if isinstance(op, scf.IfOp) else cases_of(op)
+        if self.wild and self.random.random() < 0.5:
+            taken = self.random.choice([*regions, -1] if isinstance(op, scf.IndexSwitchOp) else list(regions))
+            self.values[op.operands[0]] = bool(taken) if isinstance(op, scf.IfOp) else taken
+        region = regions[taken] if taken in regions else op.regions[0]
+        return self.block(region.block) if region.blocks else []
+
+    def _start(self, block: Block) -> None:
+        if self.places.heads[block]:
+            self.ghosts.start(self.state, self.places.heads[block][0])
+
+    def _step(self) -> None:
+        self.steps -= 1
+        if self.steps < 0:
+            raise Finished
+
+    def _observe(self, op: Operation) -> None:
+        head = self.heads.get(op)
+        if head is None:
+            head = self.heads[op] = Head.of(op, self.ghosts)
+        self.seen.setdefault(op, []).append((dict(self.state), self.read(head.arguments)))
+
+
+def cases_of(op: scf.IndexSwitchOp) -> dict[int, Region]:
+    """The regions of a switch by case; the default is none of them."""
+    return dict(zip(op.cases.iter_values(), op.case_regions, strict=True))

@@ -1,0 +1,383 @@
+"""All ways of one engine through its stream at once, in z3: loop invariants, and what must hold at each instruction.
+
+A loop is gone through once, from a head at which it carries anything that its invariants allow. These are the largest
+part of the candidates that is inductive for all loops of the stream together (Houdini): start with all, drop what a
+model refutes. A loop may be left at its head at any time: what holds holds for all trip counts.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+
+from mpkc.dialects.scalars import INDEX_BITS, bits_of
+from mpkc.dialects.sem_structure import Loop
+from mpkc.runtime.verify.ghosts import Ghosts, Key, State
+from mpkc.runtime.verify.integers import Value, both, choose, is_truth, negated, reduced
+from mpkc.runtime.verify.invariants import Candidate, Columns
+from mpkc.runtime.verify.observed import Head, body_of, cases_of
+from mpkc.runtime.verify.places import Place
+from mpkc.runtime.verify.smt import smt
+from mpkc.runtime.verify.walks import Goal, Walk
+
+z3 = smt()
+
+Formula: TypeAlias = Any
+"""A z3 term of sort Bool, or bool."""
+Formulas: TypeAlias = tuple[Formula, ...]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is known of how often loops run, by name: entries in all, iterations of one run."""
+
+    entries: Mapping[str, int]
+    trips: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where on the way something is: in the iterations that literals stand for, behind conditions."""
+
+    literals: Formulas = ()
+    path: Formulas = ()
+
+
+@dataclass
+class Obligation:
+    """The candidates of a loop, at one of the places from which its head is reached."""
+
+    op: Operation
+    scope: Scope
+    formulas: list[Formula]
+
+
+@dataclass
+class Duty:
+    """A goal, in its scope, with the state of the ghosts there."""
+
+    goal: Goal
+    scope: Scope
+    state: State
+
+
+class Proof(Walk):
+    """The proof that the waits of one engine are right.
+
+    Args:
+        candidates: for invariants of each loop; none where a loop is not known to run.
+        timeout: for one question, in ms.
+    """
+
+    def __init__(
+        self,
+        ghosts: Ghosts,
+        candidates: Mapping[Operation, tuple[Columns, Sequence[Candidate]]],
+        bounds: Bounds,
+        timeout: int,
+    ):
+        self.solver = z3.Solver()
+        self.solver.set("timeout", timeout)
+        self.scope: Scope = Scope()
+        self.bounds = bounds
+        self.candidates = candidates
+        self.literals: dict[Operation, list[Formula]] = {}
+        self.active: dict[Operation, set[int]] = {}
+        self.obligations: list[Obligation] = []
+        self.duties: list[Duty] = []
+        self.fresh = 0
+        self.again = False
+        self.steps: list[tuple[Value, Value, Value]] = []
+        super().__init__(ghosts)
+
+    # What is known.
+
+    def unknown(self, type_: Attribute) -> Value:
+        bits = bits_of(type_)
+        if bits == 1:
+            return self._new("b", z3.Bool)
+        value = self._new("x", z3.Int)
+        low = -(1 << (bits - 1))
+        self._fact(z3.And(low <= value, value < -low))
+        return value
+
+    def _new(self, name: str, sort: Callable[[str], Value]) -> Value:
+        self.fresh += 1
+        return sort(f"{name}.{self.fresh}")
+
+    def _like(self, name: str, value: Value) -> Value:
+        return self._new(name, z3.Bool if is_truth(value) else z3.Int)
+
+    def _named(self, value: Value) -> Value:
+        """A name for a large term."""
+        if isinstance(value, int) or z3.is_const(value):
+            return value
+        named = self._like("t", value)
+        self._fact(named == value)
+        return named
+
+    def _fact(self, fact: Formula) -> None:
+        """What holds wherever the way comes here."""
+        if fact is not True:
+            scope = (*self.scope.literals[-1:], *self.scope.path)
+            self.solver.add(z3.Implies(z3.And(*scope), fact) if scope else fact)
+
+    @contextmanager
+    def _iteration(self) -> Generator[None]:
+        """In any one iteration of a loop."""
+        outer = self.scope
+        literal = self._new("in", z3.Bool)
+        self._fact_of(literal, outer)
+        self.scope = Scope((*outer.literals, literal))
+        yield
+        self.scope = outer
+
+    def _fact_of(self, literal: Formula, outer: Scope) -> None:
+        """Who is in the iteration is where the loop is."""
+        if outer.path:
+            self.solver.add(z3.Implies(literal, z3.And(*outer.path)))
+
+    @contextmanager
+    def _behind(self, condition: Formula) -> Generator[None]:
+        """Where a condition holds."""
+        outer = self.scope
+        self.scope = Scope(outer.literals, (*outer.path, condition))
+        yield
+        self.scope = outer
+
+    # The way.
+
+    def issue(self, place: Place, goals: Sequence[Goal]) -> None:
+        if not self.again:
+            self.duties += [Duty(goal, self.scope, dict(self.state)) for goal in goals]
+
+    def control(self, op: Operation) -> None:
+        match op:
+            case scf.ForOp():
+                results = self._for(op)
+            case scf.WhileOp():
+                results = self._while(op)
+            case _:
+                results = self._branches(op)
+        self.write(op.results, results)
+
+    def _for(self, op: scf.ForOp) -> list[Value | None]:
+        variable, *carried = op.body.block.args
+        low, high, step = (reduced(self.values[v], bits_of(v.type), True) for v in (op.lb, op.ub, op.step))
+        low, step = self._named(low), self._named(step)
+        head, state = self._reach(op, self.read(op.iter_args), carried)
+        with self._iteration():
+            self._at_head(op, head, state, carried)
+            self._index(op, variable, low, high, step)
+            passed = self.block(op.body.block)
+            self._back(op, head, passed, carried)
+        self.state = dict(state)
+        self._at_head(op, head, state, carried)
+        return self.read(carried)
+
+    def _index(self, op: scf.ForOp, variable: SSAValue, low: Value, high: Value, step: Value) -> None:
+        """The index of an iteration, from the number of iterations before it."""
+        loop = self.places.heads[op.body.block][0]
+        number = self.state["iteration", loop]
+        if isinstance(step, int):
+            offset = number * step
+        else:
+            offset = self._new("p", z3.Int)
+            self._fact(z3.And(step >= 1, offset >= number))
+            self.steps.append((offset, number, self.values[op.step]))
+        self.values[variable] = low + offset
+        self._fact(low + offset < high)
+
+    def _while(self, op: scf.WhileOp) -> list[Value | None]:
+        before, after = op.before_region.block, op.after_region.block
+        head, state = self._reach(op, self.read(op.arguments), before.args)
+        with self._iteration():
+            self._at_head(op, head, state, before.args)
+            goes_on, *passed = self.block(before)
+            with self._behind(goes_on):
+                self.write(after.args, passed)
+                passed = self.block(after)
+                self._back(op, head, passed, before.args)
+        outer, self.again = self.again, True
+        self._at_head(op, head, state, before.args)
+        goes_on, *passed = self.block(before)
+        self._fact(negated(goes_on))
+        self.again = outer
+        return passed
+
+    def _reach(self, op: Operation, passed: Sequence[Value | None], carried: Sequence[SSAValue]) -> tuple[Head, State]:
+        """A loop is reached: its candidates must hold."""
+        block = body_of(op)
+        if self.places.heads[block]:
+            self.ghosts.start(self.state, self.places.heads[block][0])
+        head = Head.of(op, self.ghosts)
+        self.write(carried, passed)
+        self._oblige(op, head)
+        return head, dict(self.state)
+
+    def _back(self, op: Operation, head: Head, passed: Sequence[Value | None], carried: Sequence[SSAValue]) -> None:
+        self.write(carried, passed)
+        self._oblige(op, head)
+
+    def _oblige(self, op: Operation, head: Head) -> None:
+        if self.again or op not in self.candidates:
+            return
+        columns, found = self.candidates[op]
+        now = columns.of(self.state, self.read(head.arguments))
+        self.obligations.append(Obligation(op, self.scope, [candidate.holds(now) for candidate in found]))
+
+    def _at_head(self, op: Operation, head: Head, entry: State, carried: Sequence[SSAValue]) -> None:
+        """At the head of a loop, with anything that its invariants allow."""
+        self.state = dict(entry)
+        for key in head.counters:
+            self.state[key] = self._new("-".join(map(str, key[:1])), z3.Int)
+            if key[0] == "known":
+                self._fact(self.state[key] >= entry[key])
+        for value in carried:
+            if value in head.arguments:
+                self.values[value] = self._new("c", z3.Bool if bits_of(value.type) == 1 else z3.Int)
+        if op in self.candidates:
+            columns, found = self.candidates[op]
+            now = columns.of(self.state, self.read(head.arguments))
+            if op not in self.literals:
+                self.literals[op] = [self._new("inv", z3.Bool) for _ in found]
+                self.active[op] = set(range(len(found)))
+            for literal, candidate in zip(self.literals[op], found, strict=True):
+                self._fact(z3.Implies(literal, candidate.holds(now)))
+        for key in head.counters:
+            self._plain(key)
+
+    def _plain(self, key: Key) -> None:
+        """What the meaning of a counter says of it."""
+        state = self.state
+        value = state[key]
+        self._fact(value >= 0)
+        match key:
+            case ("iteration", Loop() as loop):
+                self._fact(value <= state["entries", loop])
+            case ("past", Loop() as loop, quantity, int() as j):
+                self._fact(value <= self.ghosts.past(state, loop, cast(Key, quantity), j - 1))
+            case ("retired", str() as name):
+                self._fact(value <= state["entries", self.places.by_label[name].loop])
+            case ("entries", Loop(parent=around) as loop):
+                self._limit(loop)
+                if ("entries", around) in state:
+                    self._fact(z3.Implies(value > 0, state["entries", around] > 0))
+            case _:
+                pass
+
+    def _limit(self, loop: Loop) -> None:
+        """How often a loop runs at most."""
+        if (most := self.bounds.entries.get(loop.name)) is not None:
+            self._fact(self.state["entries", loop] <= most)
+        if loop.counted and (most := self.bounds.trips.get(loop.name)) is not None:
+            self._fact(self.state["iteration", loop] <= most)
+
+    def entered(self, loop: Loop) -> None:
+        self._limit(loop)
+
+    def compute(self, op: Operation) -> None:
+        super().compute(op)
+        if isinstance(op, arith.DivUIOp | arith.DivSIOp):
+            dividend, divisor = self.read(op.operands)
+            for offset, number, step in self.steps:
+                if divisor is step and dividend is not None and _same(dividend, offset):
+                    exact = True if isinstance(op, arith.DivUIOp) else offset < 1 << (INDEX_BITS - 1)
+                    self.values[op.result] = choose(exact, number, self.values[op.result])
+
+    def _branches(self, op: Operation) -> list[Value | None]:
+        """A conditional: each branch under its condition, then what they come to."""
+        branches = list(self._conditions(op))
+        entry = self.state
+        ends: list[tuple[Formula, State, list[Value | None]]] = []
+        for condition, region in branches:
+            if condition is False:
+                continue
+            self.state = dict(entry)
+            with self._behind(condition):
+                passed = self.block(region.block) if region.blocks else []
+                ends.append((condition, self.state, passed))
+        *others, (_, state, passed) = ends
+        for condition, other, values in reversed(others):
+            state = {key: self._joined(condition, other[key], value) for key, value in state.items()}
+            passed = [self._joined(condition, a, b) for a, b in zip(values, passed, strict=True)]
+        self.state = state
+        return passed
+
+    def _joined(self, condition: Formula, a: Value | None, b: Value | None) -> Value | None:
+        if a is b or a is None or b is None or (isinstance(a, int) and isinstance(b, int) and a == b):
+            return a
+        return self._named(choose(condition, a, b))
+
+    def _conditions(self, op: Operation) -> Iterator[tuple[Formula, Region]]:
+        taken = self.values[op.operands[0]]
+        if isinstance(op, scf.IfOp):
+            yield taken, op.true_region
+            yield negated(taken), op.false_region
+            return
+        assert isinstance(op, scf.IndexSwitchOp)
+        selected = reduced(taken, INDEX_BITS, True)
+        others: Formula = True
+        for case, region in cases_of(op).items():
+            yield selected == case, region
+            others = both(others, negated(selected == case))
+        yield others, op.default_region
+
+    # Questions.
+
+    def settle(self) -> None:
+        """Drop candidates until what is left is inductive."""
+        open_ = True
+        while open_:
+            open_ = False
+            for obligation in self.obligations:
+                open_ |= self._weaken(obligation)
+
+    def _weaken(self, obligation: Obligation) -> bool:
+        """Drop the candidates of one obligation that do not hold there; whether there were any."""
+        active = self.active[obligation.op]
+        dropped = False
+        while active:
+            doubtful = [index for index in active if obligation.formulas[index] is not True]
+            certain = [index for index in doubtful if obligation.formulas[index] is False]
+            if certain:
+                active.difference_update(certain)
+                dropped = True
+                continue
+            if not doubtful:
+                break
+            answer, model = self._ask(obligation.scope, [obligation.formulas[index] for index in doubtful])
+            if answer == z3.unsat:
+                break
+            dropped = True
+            false = (
+                [i for i in doubtful if z3.is_false(model.eval(obligation.formulas[i], model_completion=True))]
+                if model is not None
+                else []
+            )
+            active.difference_update(false or doubtful)
+        return dropped
+
+    def refute(self, duty: Duty) -> tuple[Any, Any]:
+        """Whether a goal can fail: z3's answer, and the model if it can."""
+        holds = duty.goal.holds
+        return (z3.unsat, None) if holds is True else self._ask(duty.scope, [holds])
+
+    def _ask(self, scope: Scope, formulas: Sequence[Formula]) -> tuple[Any, Any]:
+        """Whether any of the formulas can fail in a scope, with the invariants that are left."""
+        invariants = [self.literals[op][index] for op, kept in self.active.items() for index in sorted(kept)]
+        self.solver.push()
+        self.solver.add(*scope.path, z3.Or(*(negated(formula) for formula in formulas)))
+        answer = self.solver.check(*scope.literals, *invariants)
+        model = self.solver.model() if answer == z3.sat else None
+        self.solver.pop()
+        return answer, model
+
+
+def _same(a: Value, b: Value) -> bool:
+    """Whether two terms are the same number."""
+    difference = z3.simplify(a - b)
+    return z3.is_int_value(difference) and difference.as_long() == 0

@@ -1,0 +1,121 @@
+"""Each wait of a program's streams is proved equivalent to condition (1) of barrier-free, for all trip counts.
+
+In the arithmetic of the target, on the streams as they are emitted, whatever clean-up made of counters and thresholds.
+Where an instruction issues,
+
+* no wait asks for more than the dependencies of the instruction owe, or than is known to have been anyway;
+* what they owe, is known to have been: by these waits, by earlier ones of the engine, or by a barrier;
+* the semaphore that it signals stays in range.
+
+The premises are read off the streams: semaphores count, instructions of an engine retire in order, all engines take the
+same way through loops. docs/verify.md says what the proof rests on. An unknown is a failure.
+"""
+
+import time
+from collections.abc import Collection, Mapping
+from random import Random
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Operation
+
+from mpkc.dialects.sem import ProgramOp
+from mpkc.dialects.sem_streams import StreamsOp
+from mpkc.runtime.verify.ghosts import Ghosts, State, waited_by
+from mpkc.runtime.verify.invariants import Candidate, Columns, candidates
+from mpkc.runtime.verify.observed import Run
+from mpkc.runtime.verify.places import Place, Places
+from mpkc.runtime.verify.report import SHOWN, Check, Failure
+from mpkc.runtime.verify.requirements import requirements_of
+from mpkc.runtime.verify.told import wait_failure
+from mpkc.runtime.verify.walks import Goal, Wrong
+
+if TYPE_CHECKING:
+    from mpkc.runtime.verify.proofs import Proof
+
+RUNS = 40  # from which invariants are read, of each engine
+NAME = "waits"
+
+
+def prove_waits(
+    program: ProgramOp,
+    streams: StreamsOp,
+    rescued: Collection[tuple[str, str]] = (),
+    entries: Mapping[str, int] | None = None,
+    trips: Mapping[str, int] | None = None,
+    timeout_ms: int = 20_000,
+) -> Check:
+    """Prove the waits of all engines.
+
+    Args:
+        rescued: (consumer, producer) by label, of the dependencies whose wait may be longer, up to what comes before
+            the consumer in program order.
+        entries: how often each loop is entered at most, in all, by its name; without, any number of times.
+        trips: how many iterations each loop has at most in one run.
+        timeout_ms: for one question to z3.
+
+    Raises:
+        TargetError: z3 is not installed.
+    """
+    started = time.process_time()
+    places = Places.read(program, streams)
+    if places.strange:
+        failures = [Failure(NAME, message) for _, message in places.strange]
+        return Check(NAME, 0, len(failures), tuple(failures[:SHOWN]), time.process_time() - started)
+    count = 0
+    failures: list[Failure] = []
+    for engine in streams.streams:
+        prover = _Prover(places, engine, frozenset(rescued))
+        count += prover.prove(dict(entries or {}), dict(trips or {}), timeout_ms)
+        failures += prover.failures
+    return Check(NAME, count, len(failures), tuple(failures[:SHOWN]), time.process_time() - started)
+
+
+class _Prover:
+    """The proof for one engine: by runs what is wrong, or candidates for invariants; then by z3."""
+
+    def __init__(self, places: Places, engine: str, rescued: frozenset[tuple[str, str]]):
+        self.places, self.engine = places, engine
+        self.failures: list[Failure] = []
+        waited = waited_by(places.streams, engine)
+        consumers = [place for place in places.by_label.values() if place.engine == engine]
+        requirements = [r for place in consumers for r in requirements_of(places, place, waited, rescued)]
+        self.ghosts = Ghosts(places, engine, requirements)
+
+    def prove(self, entries: dict[str, int], trips: dict[str, int], timeout_ms: int) -> int:
+        """Prove all waits; the number of goals."""
+        runs = [Run(self.ghosts, Random(seed), wild=bool(seed % 3)) for seed in range(RUNS)]
+        for run in runs:
+            run.run()
+        if self._refuted_by(runs):
+            return len(self.failures)
+        proof = self._proof(runs, entries, trips, timeout_ms)
+        proof.run()
+        proof.settle()
+        for duty in proof.duties:
+            answer, model = proof.refute(duty)
+            if str(answer) != "unsat":
+                self._failed(duty.goal, duty.state, model, None)
+        return len(proof.duties)
+
+    def _proof(self, runs: list[Run], entries: dict[str, int], trips: dict[str, int], timeout_ms: int) -> "Proof":
+        from mpkc.runtime.verify.proofs import Bounds, Proof
+
+        found: dict[Operation, tuple[Columns, list[Candidate]]] = {}
+        for head in {op: head for run in runs for op, head in run.heads.items()}.values():
+            columns = Columns(self.ghosts, head)
+            samples = [sample for run in runs for sample in run.seen.get(head.op, ())]
+            found[head.op] = columns, candidates(columns, samples)
+        return Proof(self.ghosts, found, Bounds(entries, trips), timeout_ms)
+
+    def _refuted_by(self, runs: list[Run]) -> bool:
+        """Tell the first thing that a run found wrong with each instruction."""
+        seen: set[tuple[Place, Wrong]] = set()
+        for run in runs:
+            for goal, state in run.wrong:
+                if (goal.place, goal.wrong) not in seen:
+                    seen.add((goal.place, goal.wrong))
+                    self._failed(goal, state, None, run.bindings)
+        return bool(seen)
+
+    def _failed(self, goal: Goal, state: State, model: object, bindings: dict[str, int] | None) -> None:
+        self.failures.append(wait_failure(NAME, self.ghosts, goal, state, model, bindings))

@@ -1,0 +1,196 @@
+"""The proof of waits: figures and examples written by hand, what clean-up makes of them, and mutants of both."""
+
+import re
+
+import pytest
+import sem_figures
+from xdsl.ir import Operation
+
+from mpkc.dialects.diagnostics import verify
+from mpkc.parsing import parse_module
+from mpkc.runtime.verify.report import Check, WaitFailure
+from mpkc.runtime.verify.waits import prove_waits
+
+CONSTANTS = """
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %two = arith.constant 2 : i32
+"""
+BOUNDS = {"a": 2**20, "b": 2**29}
+
+
+def only(text: str) -> Operation:
+    module = parse_module(text)
+    verify(module)
+    return module.body.block.first_op
+
+
+def prove(program: str, streams: str, width: int = 32, sign: str = "u", **options) -> Check:
+    streams = re.sub(r"\bi32\b", f"i{width}", streams).replace("COUNTERS", f"{sign}i{width}")
+    return prove_waits(only(program), only(streams), **{"entries": BOUNDS, **options})
+
+
+def streams(*each: str, semaphores: str = '"s"', arguments: str = "%n : index") -> str:
+    return f"sem.streams @p({arguments}) counters COUNTERS semaphores [{semaphores}] {{\n{''.join(each)}}}\n"
+
+
+def stream(engine: str, body: str) -> str:
+    return f'sem.stream "{engine}" {{\n{CONSTANTS}{body}\n}}\n'
+
+
+def refuted(check: Check, *words: str) -> None:
+    assert check.failed
+    assert any(all(word in failure.message for word in words) for failure in check.failures), check.failures
+
+
+# Two loops, A around B. P and X run in B; C1 needs P's iterations of A before this one, C2 P two iterations of B
+# before, C0 P of this iteration of A.
+NEST = sem_figures.program(
+    "p",
+    """scf.for %a = %c0 to %n step %c1 {
+      sem.inst @C1 engine "e1" cost 1 after [@P offset 1]
+      %m = arith.addi %a, %c3 : index
+      scf.for %b = %c1 to %m step %c1 {
+        sem.inst @P engine "e0" cost 1
+        sem.inst @X engine "e0" cost 1
+        sem.inst @C2 engine "e1" cost 1 after [@P offset 2]
+      }
+      sem.inst @C0 engine "e1" cost 1 after [@P offset 0]
+    }""",
+)
+NEST_PRODUCER = stream(
+    "e0",
+    """scf.for %a = %c0 to %n step %c1 {
+      sem.iteration "a" depth 1
+      %m = arith.addi %a, %c3 : index
+      scf.for %b = %c1 to %m step %c1 {
+        sem.iteration "b" depth 2
+        sem.inst @P engine "e0" cost 1 {signal = "s"}
+        sem.inst @X engine "e0" cost 1 {signal = "s"}
+      }
+    }""",
+)
+
+# `$` stands for the name of the wait.
+TRUNCATED = """
+    %$p = arith.muli %$mask, %$expr : i32
+    %$n = arith.muli %$p, %two : i32
+    %$ = arith.subi %$n, %one : i32
+"""
+BRACKET_A = """
+    %$n = arith.muli %$expr, %two : i32
+    %$d = arith.subi %$n, %one : i32
+    %$ = arith.muli %$mask, %$d : i32
+"""
+GUARDED = """
+    %$p = arith.muli %$mask, %$expr : i32
+    %$n = arith.muli %$p, %two : i32
+    %$g = arith.cmpi GREATER, %$p, %zero : i32
+    %$o = arith.extui %$g : i1 to i32
+    %$ = arith.subi %$n, %$o : i32
+"""
+
+
+def masked(name: str, trip: str, k: str, expr: str, form: str) -> str:
+    """The threshold %NAME for an offset of `k` on the loop with trip register `trip`."""
+    mask = f"""
+    %$expr = {expr} : i32
+    %$m = arith.cmpi GREATER, {trip}, {k} : i32
+    %$mask = arith.extui %$m : i1 to i32
+    """
+    return (mask + form).replace("$", name)
+
+
+def nest_consumer(
+    form: str, k1: str = "%one", expr2: str = "arith.subi %rB2, %two", count: str = "%one", reset: bool = True
+) -> str:
+    """The stream of e1, with registers rB, tA and tB written as they are in figure 7."""
+    start = "%zero" if reset else "%tBold"
+    body = f"""
+    %rA:3 = scf.for %a = %c0 to %n step %c1 iter_args(%tA = %zero, %rB = %zero, %tBold = %zero) -> (i32, i32, i32) {{
+      sem.iteration "a" depth 1
+      %tA1 = arith.addi %tA, %one : i32
+      {masked("w1", "%tA1", k1, "arith.addi %rB, %zero", form)}
+      sem.wait "s" >= %w1 : i32
+      sem.inst @C1 engine "e1" cost 1 after [@P offset 1]
+      %m = arith.addi %a, %c3 : index
+      %rB4:2 = scf.for %b = %c1 to %m step %c1 iter_args(%rB1 = %rB, %tB1 = {start}) -> (i32, i32) {{
+        sem.iteration "b" depth 2
+        %rB2 = arith.addi %rB1, {count} : i32
+        %tB2 = arith.addi %tB1, %one : i32
+        {masked("w2", "%tB2", "%two", expr2, form)}
+        sem.wait "s" >= %w2 : i32
+        sem.inst @C2 engine "e1" cost 1 after [@P offset 2]
+        scf.yield %rB2, %tB2 : i32, i32
+      }}
+      {masked("w0", "%tA1", "%zero", "arith.addi %rB4#0, %zero", form)}
+      sem.wait "s" >= %w0 : i32
+      sem.inst @C0 engine "e1" cost 1 after [@P offset 0]
+      scf.yield %tA1, %rB4#0, %rB4#1 : i32, i32, i32
+    }}"""
+    return stream("e1", body)
+
+
+def nest(form: str, sign: str = "u", width: int = 32, entries: dict[str, int] | None = BOUNDS, **mutation) -> Check:
+    text = streams(NEST_PRODUCER, nest_consumer(form, **mutation))
+    text = text.replace("GREATER", "ugt" if sign == "u" else "sgt")
+    return prove(NEST, text, width, sign, entries=entries)
+
+
+def test_guarded_formula_is_exact() -> None:
+    check = nest(GUARDED)
+    assert not check.failed, check.failures
+    assert check.count == 8  # three consumers, a goal for each wait and each dependency, and two signals
+
+
+def test_printed_formula_is_exact_on_signed_integers() -> None:
+    assert not nest(TRUNCATED, "s").failed
+    assert not nest(BRACKET_A, "s").failed
+
+
+def test_guarded_formula_on_eight_bits() -> None:
+    assert not nest(GUARDED, width=8, entries={"a": 50, "b": 127}).failed
+    refuted(nest(GUARDED, width=8, entries={"a": 50, "b": 128}), "out of its range")
+
+
+@pytest.mark.parametrize("form", [TRUNCATED, BRACKET_A])
+def test_printed_formulas_are_refuted_on_unsigned_integers(form: str) -> None:
+    refuted(nest(form), "too late", "4294967295")
+
+
+def test_bound_on_the_counters() -> None:
+    assert not nest(GUARDED, entries={"a": 2**20, "b": 2**31 - 1}).failed
+    refuted(nest(GUARDED, entries={"a": 2**20, "b": 2**31}), "out of its range")
+    refuted(nest(GUARDED, entries=None), "@C2", "too early")
+
+
+@pytest.mark.parametrize(
+    ("mutation", "words"),
+    [
+        ({"k1": "%zero"}, ()),  # harmless: P has not run before the first iteration of A
+        ({"k1": "%two"}, ("@C1", "[2]", "too early")),
+        ({"reset": False}, ("@C2", "too late")),
+        ({"expr2": "arith.subi %rB2, %one"}, ("@C2", "too late")),
+        ({"count": "%zero"}, ("@C0", "too early")),
+        ({"count": "%two"}, ("@C2", "too late")),
+    ],
+)
+@pytest.mark.parametrize(("form", "sign"), [(GUARDED, "u"), (TRUNCATED, "s")])
+def test_mutants_of_the_nest(form: str, sign: str, mutation: dict, words: tuple[str, ...]) -> None:
+    check = nest(form, sign, **mutation)
+    if words:
+        refuted(check, *words)
+    else:
+        assert not check.failed
+
+
+def test_failure_tells_where() -> None:
+    failure = next(f for f in nest(GUARDED, k1="%two").failures)
+    assert isinstance(failure, WaitFailure)
+    assert (failure.instruction, failure.engine, failure.iteration) == ("C1", "e1", (2,))
+    assert (failure.semaphore, failure.threshold) == ("s", 0)
+    assert failure.owed is not None
+    assert failure.trips == {"a": 2, "b": (failure.owed + 1) // 2}
