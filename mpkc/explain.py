@@ -10,6 +10,7 @@ from mpkc.dialects.tops.base import Operator
 from mpkc.dialects.tops.weight import WeightOp
 from mpkc.inputs import Input
 from mpkc.passes.partition_cost import Bounds, Candidate, candidate
+from mpkc.passes.partition_grid import CutOperator
 from mpkc.passes.tgraph_partition import partitioned
 from mpkc.pipelines import Options, grids_of_user, run_passes
 
@@ -59,7 +60,7 @@ def explain(given: Input, options: Options) -> list[Choice]:
             why = reason(choices, bounds.workers) if choices else WRITTEN if op in attributes else TABLE
             key = signature(op), op.grid, why, tuple(choices)
             found.setdefault(key, []).append(op)
-            answers[key] = choices or [candidate(op, op.grid or (), bounds.workers)], why
+            answers[key] = choices or [candidate(CutOperator(op, op.dimensions(), op.grid or ()), bounds.workers)], why
     return [_choice(alike, *answers[key]) for key, alike in found.items()]
 
 

@@ -1,20 +1,17 @@
-"""What a grid makes an operator load, and which grids are worth looking at.
+"""Which grids of an operator are worth looking at, and what each costs.
 
-MPK, "To discover an effective strategy": a task loads the regions that its operator declares from device memory into
-shared memory, each once; what several tasks read is loaded by each of them. The tile functions stream them through
-a ring of pages (runtime/cuda/include/mpk/tile.h): a step holds one page of each operand that comes in tiles, whatever
-the size of the task, so pages bound an operator's step and no grid.
+MPK, "To discover an effective strategy". The tile functions stream what a task loads through a ring of pages
+(runtime/cuda/include/mpk/tile.h): a step holds one page of each operand that comes in tiles, whatever the size of the
+task, so pages bound an operator's step and no grid.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-import numpy as np
-
-from mpkc.dialects.lists import Index
-from mpkc.dialects.tops.base import Access, Dimension, Grid, Mode, Operator, Tasks, bytes_of_element
-from mpkc.passes.partition_cuts import Cuts, Neighbours, cuts_of, fall_together
+from mpkc.dialects.tops.base import Access, Dimension, Grid, Mode, Operator, bytes_of_element
+from mpkc.passes.partition_cuts import Neighbours, fall_together
+from mpkc.passes.partition_grid import CutOperator, Cuts
 
 # How much more than with the best balanced grid the busiest worker may load: so that fewer bytes are loaded in all,
 # and so that cuts fall together with those of other operators.
@@ -35,26 +32,14 @@ class Bounds:
 
     def most(self, op: Operator) -> int:
         """The most tasks: 2 a worker, and no more than what the operator moves is worth."""
-        accesses = op.accesses(Tasks(op.dimensions(), (1,) * len(op.dimensions())))
-        moved = _loads(op, accesses).total + sum(_stored(op, access) for access in accesses)
+        whole = CutOperator(op, op.dimensions(), (1,) * len(op.dimensions()))
+        moved = whole.loads.total + sum(_stored(op, access) for access in whole.accesses)
         return min(2 * self.workers, max(1, moved // self.min_bytes) if self.min_bytes else 2 * self.workers)
 
 
 def _stored(op: Operator, access: Access) -> int:
     value = [*op.operands, *op.results][access.value]
     return int(access.elements.sum()) * bytes_of_element(value.type) if access.mode is Mode.WRITE else 0
-
-
-@dataclass(frozen=True)
-class Loads:
-    """Bytes from device memory: int64 [tasks], the most that each task loads; and by all of them together."""
-
-    each: Index
-    total: int
-
-    def busiest(self, workers: int) -> int:
-        """Of the worker that loads most, where each has as many tasks as another or one less."""
-        return ceil(len(self.each) / workers) * int(self.each.max())
 
 
 @dataclass(frozen=True, order=True)
@@ -76,37 +61,10 @@ class Candidate:
     grid: Grid
 
 
-def loaded(op: Operator, grid: Grid) -> Loads:
-    """What the tasks of a grid load."""
-    return _loads(op, op.accesses(Tasks(op.dimensions(), grid)))
-
-
-def _loads(op: Operator, accesses: Sequence[Access]) -> Loads:
-    values = [*op.operands, *op.results]
-    each, total = np.zeros(len(accesses[0].lo), dtype=np.int64), 0
-    for access in accesses:
-        if access.mode.reads:
-            size = bytes_of_element(values[access.value].type)
-            moved, together = _moved(access)
-            each += moved * size
-            total += together * size
-    return Loads(each, total)
-
-
-def _moved(access: Access) -> tuple[Index, int]:
-    """Elements that each task, and that all tasks together move."""
-    if access.moved is not None:
-        return access.moved.each, access.moved.total
-    elements = access.elements
-    return elements, int(elements.sum())
-
-
-def candidate(op: Operator, grid: Grid, workers: int, around: Sequence[tuple[int, Cuts]] = ()) -> Candidate:
+def candidate(cut: CutOperator, workers: int, around: Sequence[tuple[int, Cuts]] = ()) -> Candidate:
     """A grid and what it costs; `around` as `Neighbours.around` gives it."""
-    accesses = op.accesses(Tasks(op.dimensions(), grid))
-    loads, own = _loads(op, accesses), {value: cuts_of(accesses, value) for value, _ in around}
-    apart = sum(not fall_together(own[value], cuts) for value, cuts in around)
-    return Candidate(apart, loads.total, loads.busiest(workers), len(loads.each), grid)
+    apart = sum(not fall_together(cut.cuts(value), cuts) for value, cuts in around)
+    return Candidate(apart, cut.loads.total, cut.loads.busiest(workers), len(cut.loads.each), cut.grid)
 
 
 def candidates(op: Operator, bounds: Bounds, neighbours: Neighbours) -> list[Candidate]:
@@ -124,9 +82,9 @@ def candidates(op: Operator, bounds: Bounds, neighbours: Neighbours) -> list[Can
     """
     grids = list(_grids(op.dimensions(), bounds.most(op)))
     wide = [grid for grid in grids if prod(grid) >= 0.75 * bounds.workers]
-    balanced = _balanced(op, wide, bounds.workers, CUTS_SLACK) if wide else grids
+    balanced = _balanced(op, wide, bounds.workers, neighbours) if wide else grids
     around = neighbours.around(op)
-    found = [candidate(op, grid, bounds.workers, around) for grid in balanced]
+    found = [candidate(neighbours.cut(op, grid), bounds.workers, around) for grid in balanced]
     exceptions = min(each.apart for each in found)
     found = [each for each in found if each.apart == exceptions]
     if not wide:
@@ -135,8 +93,8 @@ def candidates(op: Operator, bounds: Bounds, neighbours: Neighbours) -> list[Can
     return sorted(each for each in found if each.busiest <= limit)
 
 
-def _balanced(op: Operator, grids: list[Grid], workers: int, slack: float) -> list[Grid]:
-    """The grids whose busiest worker loads at most `slack` more than with the best of them.
+def _balanced(op: Operator, grids: list[Grid], workers: int, neighbours: Neighbours) -> list[Grid]:
+    """The grids whose busiest worker loads at most CUTS_SLACK more than with the best of them.
 
     That depends on the size of the largest part along the last dimension, not on how many parts there are.
     """
@@ -144,8 +102,8 @@ def _balanced(op: Operator, grids: list[Grid], workers: int, slack: float) -> li
     alike: dict[object, list[Grid]] = {}
     for grid in grids:
         alike.setdefault((grid[:-1], ceil(last / grid[-1]), ceil(prod(grid) / workers)), []).append(grid)
-    busiest = {key: loaded(op, same[0]).busiest(workers) for key, same in alike.items()}
-    limit = (1 + slack) * min(busiest.values())
+    busiest = {key: neighbours.cut(op, same[0]).loads.busiest(workers) for key, same in alike.items()}
+    limit = (1 + CUTS_SLACK) * min(busiest.values())
     return [grid for key, same in alike.items() if busiest[key] <= limit for grid in same]
 
 

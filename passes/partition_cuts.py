@@ -5,24 +5,22 @@ every writer triggers one event and every reader waits on one; where they are no
 `tgraph-normalize` must add empty tasks for them.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import reduce
 
-import numpy as np
 from xdsl.ir import OpResult, SSAValue
 
-from mpkc.dialects.lists import Index
 from mpkc.dialects.tgraph_operators import signature
-from mpkc.dialects.tops.base import Access, Grid, Operator, Tasks
-
-Cuts = tuple[int, ...]  # of each dimension of a value: bit i is set where regions of tasks start at i
+from mpkc.dialects.tops.base import Dimension, Grid, Operator
+from mpkc.passes.partition_grid import CutOperator, Cuts
 
 
 @dataclass
 class Neighbours:
-    """The cuts of the operators around one, computed once for all operators that are alike."""
+    """The cuts of operators and of those around them, computed once for all operators that are alike."""
 
+    _dimensions: dict[int, tuple[Dimension, ...]] = field(default_factory=dict[int, tuple[Dimension, ...]])
+    _cut: dict[tuple[int, Grid], CutOperator] = field(default_factory=dict[tuple[int, Grid], CutOperator])
     _cuts_of: dict[object, Cuts] = field(default_factory=dict[object, Cuts])
     _numbers: dict[object, int] = field(default_factory=dict[object, int])
     _number_of: dict[Operator, int] = field(default_factory=dict[Operator, int])
@@ -44,27 +42,21 @@ class Neighbours:
         """
         return [(value, self._cuts(other, number)) for value, other, number in _around(op)]
 
+    def cut(self, op: Operator, grid: Grid) -> CutOperator:
+        """The operator, cut by a grid."""
+        number = self.number(op)
+        if (number, grid) not in self._cut:
+            if number not in self._dimensions:
+                self._dimensions[number] = op.dimensions()
+            self._cut[number, grid] = CutOperator(op, self._dimensions[number], grid)
+        return self._cut[number, grid]
+
     def _cuts(self, op: Operator, value: int) -> Cuts:
         key = self.number(op), op.grid, value
         if key not in self._cuts_of:
-            grids = [op.grid] if op.grid else _finest(op)
-            dimensions = op.dimensions()
-            accesses = [access for grid in grids for access in op.accesses(Tasks(dimensions, grid))]
-            self._cuts_of[key] = cuts_of(accesses, value)
+            cuts = [self.cut(op, grid).cuts(value) for grid in ([op.grid] if op.grid else _finest(op))]
+            self._cuts_of[key] = tuple(reduce(int.__or__, of_axis) for of_axis in zip(*cuts, strict=True))
         return self._cuts_of[key]
-
-
-def cuts_of(accesses: Iterable[Access], value: int) -> Cuts:
-    """The cuts of an operand or result, by its number."""
-    starts = [tuple(map(_bits, access.lo.T)) for access in accesses if access.value == value]
-    return tuple(reduce(int.__or__, of_axis) for of_axis in zip(*starts, strict=True))
-
-
-def _bits(places: Index) -> int:
-    """The integer whose bits at these places are set."""
-    mask = np.zeros(int(places.max()) + 1, dtype=np.bool_)
-    mask[places] = True
-    return int.from_bytes(np.packbits(mask, bitorder="little").tobytes(), "little")
 
 
 def fall_together(some: Cuts, others: Cuts) -> bool:

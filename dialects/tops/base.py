@@ -91,8 +91,8 @@ class Access:
     @property
     def elements(self) -> Index:
         """How many elements each task's region has: int64 [tasks]."""
-        step = self.step or (1,) * self.lo.shape[1]
-        return np.prod(-((self.lo - self.hi) // step), axis=1)
+        extent = self.hi - self.lo
+        return np.prod(-(-extent // self.step) if self.step else extent, axis=1)
 
 
 @dataclass(frozen=True)
@@ -210,9 +210,9 @@ class Operator(IRDLOperation, ABC):
 
     def tasks(self) -> Tasks:
         """The tasks of a partitioned operator; raises VerifyException for one that has no grid."""
-        if self.grid is None:
+        if (grid := self.grid) is None:
             raise VerifyException("has no grid: run tgraph-partition first, or write one")
-        return Tasks(self.dimensions(), self.grid)
+        return Tasks(self.dimensions(), grid)
 
     def verify_(self) -> None:
         expect_known(self.attributes, *self.get_irdl_definition().properties, "grid")

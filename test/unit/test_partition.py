@@ -14,8 +14,9 @@ from mpkc.dialects.tops.base import Grid, Operator
 from mpkc.inputs import decoding_input
 from mpkc.models.source import open_model
 from mpkc.passes import tgraph_partition
-from mpkc.passes.partition_cost import Bounds, candidates, loaded
+from mpkc.passes.partition_cost import Bounds, candidates
 from mpkc.passes.partition_cuts import Neighbours
+from mpkc.passes.partition_grid import loaded
 from mpkc.passes.tgraph_partition import PartitionPass
 from mpkc.pipelines import Options
 from mpkc.targets import HOST_MIN_BYTES, compile_for
