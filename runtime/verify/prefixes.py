@@ -227,16 +227,14 @@ class Implementation:
         return counts(self.active[engine][found])[np.searchsorted(found, rows)]
 
     def _read_barriers(self) -> None:
-        barriers = [
-            Executions(number, np.array(rows, np.int64), self.active[engine][rows])
-            for number, (engine, rows) in enumerate(self._barriers.items())
-        ]
-        for own in barriers:
-            need = self.need[self.engines[own.engine]]
-            for other in barriers:
-                if other is not own and len(own.rows):
-                    meeting = other.nth(own.count[1:])
-                    need[own.rows, other.engine] = np.where(meeting == FAR, FAR, meeting - 1)
+        for among in self._meetings():
+            barriers = [
+                Executions(number, np.array(rows, np.int64), self.active[engine][rows])
+                for number, engine in enumerate(self.engines)
+                if (rows := [row for row in self._barriers[engine] if self._meeting(engine, row) == among])
+                or engine in among
+            ]
+            self._meet(barriers)
         for semaphore, signals in self.semaphores.items():
             engine = self.engines[signals.engine]
             epoch = self._resets(engine, semaphore, signals.rows.tolist())
@@ -246,6 +244,24 @@ class Implementation:
                 before = np.array([((epoch < n) & signals.active).sum(axis=0) for n in range(most + 2)])
                 self._epochs[semaphore] = before
                 self.highest[semaphore] = int(np.diff(before, axis=0).max())
+
+    def _meetings(self) -> set[frozenset[str]]:
+        """The sets of engines that meet at barriers."""
+        return {self._meeting(engine, row) for engine, rows in self._barriers.items() for row in rows}
+
+    def _meeting(self, engine: str, row: int) -> frozenset[str]:
+        op = self.slots[engine][row].op
+        assert isinstance(op, BarrierOp)
+        return frozenset(self.engines if op.engine_names is None else op.engine_names)
+
+    def _meet(self, barriers: Sequence[Executions]) -> None:
+        """The n-th barrier of one engine is the n-th of each: all before it must have retired, its own as well."""
+        for own in barriers:
+            need = self.need[self.engines[own.engine]]
+            for other in barriers:
+                if len(own.rows):
+                    meeting = other.nth(own.count[1:])
+                    need[own.rows, other.engine] = np.where(meeting == FAR, FAR, meeting - 1)
 
     def _since_reset(self, engine: str, semaphore: str, rows: Sequence[int], thresholds: Array) -> Array:
         """The slots that bring a semaphore to its thresholds before it is reset again; [rows, lanes]."""

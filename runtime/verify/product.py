@@ -44,14 +44,15 @@ SHOWN = 5  # failures of a kind that one comparison describes
 
 @dataclass(frozen=True)
 class Rescue:
-    """What a remark says of a consumer with a dependency that has no exact wait.
+    """What a remark says of a dependency that has no exact wait.
 
     Attributes:
-        consumer: its label.
+        producer, consumer: the labels of its ends.
         marker: the marker that stands for the producer: the wait may be late until that retires as often as the
-            producer's target iteration says. None for a barrier.
+            target iteration says. None for a barrier.
     """
 
+    producer: str
     consumer: str
     marker: str | None = None
 
@@ -230,7 +231,8 @@ class _Comparison:
             self.inexact |= bool(extra)
         for rescue in self.rescued:
             for edge in self.product.structure.by_label[rescue.consumer].edges:
-                self._rescue(edge, rescue)
+                if edge.producer.label == rescue.producer:
+                    self._rescue(edge, rescue)
         for instruction in self.product.structure.instructions:
             if is_value(instruction.op):
                 self._bound_reads(name_of(instruction.op), instruction.engine)

@@ -19,7 +19,7 @@ from sem_programs import (
     random_edge,
 )
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, i1, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IndexType, IntegerAttr, i1, i64
 from xdsl.ir import Block, Region, SSAValue
 
 from mpkc.dialects.sem import InstOp, ProgramOp, ValueOp
@@ -27,6 +27,7 @@ from mpkc.dialects.sem_distance import AfterAttr, distance, offset
 
 INDEX = IndexType()
 LESS_UNSIGNED = 6  # the predicate ult of arith.cmpi
+MOST = 12  # iterations that no loop exceeds, by its bounds
 
 
 @dataclass
@@ -93,6 +94,7 @@ class _Builder:
 
     def build(self) -> Made:
         rng = self.rng
+        self.promises = rng.random() < 0.5
         arguments = {"n": rng.randint(0, 4), "m": rng.randint(1, 3), "flag": rng.random() < 0.5}
         block = self.block = Block(arg_types=[INDEX, INDEX, i1])
         for arg, name in zip(block.args, arguments, strict=True):
@@ -102,7 +104,15 @@ class _Builder:
         body = self.items(self.depth, Scope([*block.args[:2], *self.constants[1:3]], [block.args[2]]))
         while not any(True for _ in located(body)):
             body.append(self.inst())
-        return Made(ProgramOp("random", Region(block)), Program(body, arguments, self.values))
+        attributes = {}
+        if self.promises:
+            names = [
+                "n",
+                "m",
+                *(label for label, op in self.ops.items() if isinstance(op, ValueOp) and op.result.type == INDEX),
+            ]
+            attributes["maxima"] = DictionaryAttr({name: IntegerAttr(4, INDEX) for name in names})
+        return Made(ProgramOp("random", Region(block), attributes), Program(body, arguments, self.values))
 
     def add(self, op):
         self.block.add_op(op)
@@ -138,7 +148,9 @@ class _Builder:
 
     def inst(self) -> Inst:
         self.left -= 1
-        inst = Inst(self.label("I"), self.rng.choice(ENGINES), self.rng.choice((1, 40, 64)), self.rng.choice((None, 150)))
+        inst = Inst(
+            self.label("I"), self.rng.choice(ENGINES), self.rng.choice((1, 40, 64)), self.rng.choice((None, 150))
+        )
         self.ops[inst.label] = self.add(InstOp(inst.label, inst.engine, inst.cost, latency=inst.latency))
         return inst
 
@@ -152,18 +164,25 @@ class _Builder:
         values += [op.result] * 2
         return inst
 
-    def bound(self, scope: Scope) -> SSAValue:
-        """An upper bound from 0 to 4; a constant now and then."""
-        if self.rng.random() < 0.08:
-            return self.rng.choice(self.constants)
-        found = self.rng.choice(scope.numbers)
-        return self.add(arith.MinUIOp(found, self.constants[self.rng.choice((2, 3, 4))])).result
+    def bounds(self, scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """Lower and upper bound, from 0 to about 5, and step. What can be proved of them leaves room for 2 trips."""
+        rng, (zero, one, two, *_) = self.rng, self.constants
+        number = rng.choice(scope.numbers)
+        shape = rng.random()
+        if shape < 0.06:
+            return zero, rng.choice(self.constants), one
+        if shape < 0.3:
+            return zero, self.add(arith.MinUIOp(number, self.constants[rng.choice((2, 3, 4))])).result, one
+        lower = rng.choice((zero, zero, one, two, rng.choice(scope.numbers)))
+        return lower, number, rng.choice((one, one, two, self.step))
+
+    def promise(self, op) -> None:
+        if self.promises:
+            op.attributes["most"] = IntegerAttr(MOST, i64)
 
     def make_for(self, depth: int, scope: Scope) -> Control:
         rng = self.rng
-        lower = rng.choice((*self.constants[:3], self.constants[0], rng.choice(scope.numbers)))
-        step = rng.choice((*self.constants[1:3], self.constants[1], self.step))
-        upper = self.bound(scope)
+        lower, upper, step = self.bounds(scope)
         carries = rng.random() < 0.25
         body = Block(arg_types=[INDEX, INDEX] if carries else [INDEX])
         outer = self.inside(body)
@@ -174,11 +193,12 @@ class _Builder:
         self.add(scf.YieldOp(*passed))
         self.inside(outer)
         op = self.add(scf.ForOp(lower, upper, step, [self.constants[1]] if carries else [], body))
+        self.promise(op)
         scope.numbers += op.results
         return Control("for", [items])
 
     def make_while(self, depth: int, scope: Scope) -> Control:
-        bound = self.bound(scope)
+        _, bound, _ = self.bounds(scope)
         before, after = Block(arg_types=[INDEX]), Block(arg_types=[INDEX])
         outer = self.inside(before)
         first = self.items(depth, Scope([*scope.numbers, *before.args], scope.flags))
@@ -190,6 +210,7 @@ class _Builder:
         self.add(scf.YieldOp(following))
         self.inside(outer)
         op = self.add(scf.WhileOp([self.constants[0]], [INDEX], Region(before), Region(after)))
+        self.promise(op)
         scope.numbers += op.results
         return Control("while", [[*first, Control("after", [second])]])
 
