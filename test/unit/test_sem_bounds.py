@@ -62,12 +62,14 @@ TRIPS = {
         {"i": 25, "j": 4},
     ),
     "unsigned minimum of what may be negative": (
-        f"%e = arith.addi %n, %c4 : index\n%u = arith.minui %e, %c100 : index\nscf.for %i = %n to %u step %c1 {{ {X} }}",
+        f"%e = arith.addi %n, %c4 : index\n%u = arith.minui %e, %c100 : index\n"
+        f"scf.for %i = %n to %u step %c1 {{ {X} }}",
         "",
         {"i": None},
     ),
     "unsigned minimum": (
-        f"%e = arith.addi %n, %c4 : index\n%u = arith.minui %e, %c100 : index\nscf.for %i = %n to %u step %c1 {{ {X} }}",
+        f"%e = arith.addi %n, %c4 : index\n%u = arith.minui %e, %c100 : index\n"
+        f"scf.for %i = %n to %u step %c1 {{ {X} }}",
         "n = 50 : index",
         {"i": 4},
     ),
