@@ -43,15 +43,18 @@ class Dependency:
 class Regions:
     """Regions and overlaps, computed once for all operators that are alike, as the layers of a model are."""
 
+    _of_operator: dict[Operator, list[Access]] = field(default_factory=dict[Operator, list[Access]])
     _regions: dict[object, list[Access]] = field(default_factory=dict[object, list[Access]])
     _overlaps: dict[tuple[int, int], Pairs] = field(default_factory=dict[tuple[int, int], Pairs])
 
     def accesses(self, op: Operator) -> list[Access]:
         """What the tasks of a partitioned operator touch."""
-        key = signature(op), op.grid
-        if key not in self._regions:
-            self._regions[key] = op.accesses(op.tasks())
-        return self._regions[key]
+        if op not in self._of_operator:
+            key = signature(op), op.grid
+            if key not in self._regions:
+                self._regions[key] = op.accesses(op.tasks())
+            self._of_operator[op] = self._regions[key]
+        return self._of_operator[op]
 
     def overlaps(self, before: Access, after: Access) -> Pairs:
         """The tasks of the one and of the other, both accesses of `accesses`, that touch a common element."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from types import CodeType
 from typing import ParamSpec, SupportsFloat, SupportsIndex, TypeVar, cast
 
 from xdsl.dialects.builtin import (
@@ -59,13 +60,15 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            signature.bind(*args, **kwargs)
-        except TypeError as err:
-            raise TopsError(f"tops.{function.__name__}: {err}") from None
-        try:
             return function(*args, **kwargs)
         except VerifyException as err:
             raise TopsError(f"tops.{function.__name__}: {err}") from err
+        except TypeError:
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as err:
+                raise TopsError(f"tops.{function.__name__}: {err}") from None
+            raise
 
     return call
 
@@ -75,10 +78,14 @@ def _location() -> FileLineColLoc:
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame.f_code.co_filename in INSIDE and frame.f_back:
         frame = frame.f_back
-    code = frame.f_code
-    line, _, column, _ = next(islice(code.co_positions(), frame.f_lasti // 2, None))
-    place = (StringAttr(code.co_filename), IntAttr(line or frame.f_lineno), IntAttr((column or 0) + 1))
-    return FileLineColLoc(*place)
+    return _place(frame.f_code.co_filename, frame.f_lineno, frame.f_code, frame.f_lasti)
+
+
+@functools.lru_cache(4096)
+def _place(file: str, line: int, code: CodeType, instruction: int) -> FileLineColLoc:
+    """The place of an instruction in a line; found once for all turns of a loop."""
+    _, _, column, _ = next(islice(code.co_positions(), instruction // 2, None))
+    return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr((column or 0) + 1))
 
 
 def integer(value: SupportsIndex, what: str) -> int:

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -202,7 +203,7 @@ class Operator(IRDLOperation, ABC):
     def grid(self) -> Grid | None:
         """The number of parts along each dimension, where the operator has been partitioned."""
         grid = self.attributes.get("grid")
-        return tuple(map(int, grid.get_values())) if isinstance(grid, DenseArrayBase) else None
+        return _numbers(cast("DenseArrayBase[IntegerType]", grid)) if isinstance(grid, DenseArrayBase) else None
 
     @grid.setter
     def grid(self, grid: Grid) -> None:
@@ -265,6 +266,12 @@ class Operator(IRDLOperation, ABC):
         printer.print_op_attributes(self.properties | self.attributes)
         printer.print_string(" : ")
         printer.print_function_type(self.operand_types, self.result_types)
+
+
+@lru_cache(4096)
+def _numbers(array: DenseArrayBase[IntegerType]) -> tuple[int, ...]:
+    """The numbers of an array; operators are asked for their grids again and again."""
+    return tuple(map(int, array.get_values()))
 
 
 def names(types: Sequence[Attribute]) -> str:
