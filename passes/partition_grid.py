@@ -76,6 +76,8 @@ def _moved(access: Access) -> tuple[Index, int]:
 
 def _bits(places: Index) -> int:
     """The integer whose bits at these places are set."""
+    if not places.any():  # a dimension that is not cut, as most are
+        return 1
     mask = np.zeros(int(places.max()) + 1, dtype=np.bool_)
     mask[places] = True
     return int.from_bytes(np.packbits(mask, bitorder="little").tobytes(), "little")

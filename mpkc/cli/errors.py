@@ -1,5 +1,6 @@
 """Errors for people: one message with the place, the line and a caret; an exit code; never a traceback."""
 
+import gc
 import os
 import sys
 from collections.abc import Generator
@@ -17,6 +18,8 @@ from mpkc.parsing import error_text, pointed_at
 from mpkc.runtime.errors import LaunchFailure, TargetError
 
 NO, BAD_INPUT, INTERRUPTED, NO_READER = 1, 2, 130, 141  # the last two as shells report the signals
+
+NEW_OBJECTS = 50_000  # that are made between two searches for garbage
 
 
 class UserError(Exception):
@@ -123,5 +126,6 @@ class Tool(click.Group):
             return super().invoke(ctx)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
+        gc.set_threshold(NEW_OBJECTS)  # programs are many objects that stay: few searches for those that do not
         with told_in_one_line():
             sys.exit(super().main(*args, **kwargs | {"prog_name": self.name, "standalone_mode": False}))
