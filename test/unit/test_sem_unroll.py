@@ -1,0 +1,310 @@
+"""Unrolled programs wait for exactly what the programs before did."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sem_figures import FIG5
+from sem_programs import programs
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+
+from mpkc.dialects.diagnostics import OpError, verify
+from mpkc.dialects.sem import ProgramOp
+from mpkc.dialects.sem_maxima import maxima_of
+from mpkc.dialects.sem_structure import Structure, structure_of
+from mpkc.parsing import new_context, parse_module
+from mpkc.passes.sem_unroll import unroll
+from mpkc.runtime.bindings import Bindings
+from mpkc.runtime.reference.sem import Trace, run_program
+
+CONTEXT = new_context()
+SETTINGS = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+UNROLLED = StringAttr("unrolled")
+SEEN: Counter[str] = Counter()
+
+
+def load(text: str):
+    module = parse_module(text, "test.mlir", CONTEXT)
+    verify(module)
+    return module.body.block.first_op
+
+
+def program(body: str, head: str = "(%n : index)"):
+    constants = "\n".join(f"%c{i} = arith.constant {i} : index" for i in range(5))
+    return load(f"sem.program @p{head} {{\n{constants}\n{body}\n}}")
+
+
+def unrolled(body: str, head: str = "(%n : index)", everything: bool = False) -> dict[str, list[str]]:
+    """What each instruction is after, once loops are unrolled."""
+    loaded = program(body, head)
+    unroll(loaded, everything)
+    verify(loaded.parent_op())
+    return after(structure_of(loaded))
+
+
+def after(structure: Structure) -> dict[str, list[str]]:
+    found = {}
+    for instruction in structure.instructions:
+        found[instruction.label] = [f"{e.producer.label} {list(e.counted)}" for e in instruction.edges]
+    return found
+
+
+def loop(name: str, trips: str, body: str, kind: str = "") -> str:
+    attribute = f' {{semaphores = "{kind}"}}' if kind else ""
+    return f"scf.for %{name} = %c0 to %{trips} step %c1 {{\n{body}\n}}{attribute}"
+
+
+def inst(label: str, after: str = "", engine: str = "e0") -> str:
+    return f'sem.inst @{label} engine "{engine}" cost 1' + (f" after [{after}]" if after else "")
+
+
+P, U = inst("P"), "unrolled"
+
+
+def consumer(after: str) -> str:
+    return inst("C", after, "e1")
+
+
+def test_figure_5():
+    two = "%c2 = arith.constant 2 : index\n  %c3 ="
+    loaded = load(FIG5.replace("%n : index", "").replace("to %n", "to %c2").replace("%c3 =", two))
+    unroll(loaded, everything=True)
+    verify(loaded.parent_op())
+    trace = run_program(loaded)
+    owed = {e.name: [wait.owed for wait in e.waits] for e in trace.executions if e.name[0] == "C"}
+    assert owed == {"C.0.0": [], "C.0.1": [], "C.0.2": [1], "C.1.0": [], "C.1.1": [], "C.1.2": [1], "C.1.3": [1]}
+    edges = after(structure_of(loaded))
+    assert [edges[f"C.{key}"] for key in ("0.2", "1.2", "1.3")] == [["P.0.0 []"], ["P.1.0 []"], ["P.1.1 []"]]
+
+
+def test_carried_by_a_loop_that_stays():
+    nest = loop("a", "n", loop("b", "c2", f"{P}\n{consumer('@P distance [1, 0]')}", U))
+    assert unrolled(nest) == {"P.0": [], "P.1": [], "C.0": ["P.0 [1]"], "C.1": ["P.1 [1]"]}
+    nest = nest.replace("[1, 0]", "[1, 1]")
+    assert unrolled(nest) == {"P.0": [], "P.1": [], "C.0": [], "C.1": ["P.0 [1]"]}
+    nest = nest.replace("[1, 1]", "[1, -1]")
+    assert unrolled(nest) == {"P.0": [], "P.1": [], "C.0": ["P.1 [1]"], "C.1": ["P.1 [1]"]}
+    nest = nest.replace("[1, -1]", "[2, *]")
+    assert unrolled(nest) == {"P.0": [], "P.1": [], "C.0": ["P.1 [2]"], "C.1": ["P.1 [2]"]}
+    nest = nest.replace("[2, *]", "[0, 1]")
+    assert unrolled(nest) == {"P.0": [], "P.1": [], "C.0": [], "C.1": ["P.0 [0]"]}
+
+
+def test_producer_inside_and_consumer_outside():
+    forward = loop("a", "c3", P, U) + "\n" + consumer("@P offset 0")
+    assert unrolled(forward)["C"] == ["P.2 []"]
+    backward = loop("a", "n", consumer("@P offset 1") + "\n" + loop("b", "c3", P, U))
+    assert unrolled(backward)["C"] == ["P.2 [1]"]
+    inside = P + "\n" + loop("a", "c2", consumer("@P offset 0"), U)
+    assert unrolled(inside) == {"P": [], "C.0": ["P []"], "C.1": ["P []"]}
+
+
+def test_a_copy_that_may_not_run_does_not_stand_for_those_before():
+    conditional = "%k = arith.cmpi ult, %n, %c3 : index\n" + loop(
+        "b", "c3", f"scf.if %k {{ {P} }}\n{consumer('@P offset 1')}", U
+    )
+    found = unrolled(conditional)
+    assert found["C.0"] == []
+    assert found["C.2"] == ["P.1 []", "P.0 []"]
+    around = loop("a", "n", conditional)
+    assert unrolled(around)["C.2"] == ["P.1 [0]", "P.0 [0]", "P.2 [1]"]
+
+
+def test_a_branch_that_is_known_is_taken():
+    body = f"%k = arith.cmpi eq, %a, %c1 : index\nscf.if %k {{ {P} }}\n{consumer('@P offset 1')}"
+    assert unrolled(loop("a", "c4", body, U)) == {
+        "P.1": [],
+        "C.0": [],
+        "C.1": [],
+        "C.2": ["P.1 []"],
+        "C.3": ["P.1 []"],
+    }
+
+
+def test_a_loop_that_stays_inside():
+    nest = loop("a", "c2", loop("b", "n", f"{P}\n{consumer('@P offset 2')}", "per-loop"), U)
+    assert unrolled(nest) == {"P.0": [], "P.1": [], "C.0": ["P.0 [2]"], "C.1": ["P.1 [2]"]}
+    every = nest.replace("offset 2", "distance [1, *]")
+    assert unrolled(every)["C.1"] == ["P.0 []"]
+    assert unrolled(every)["C.0"] == []
+    certain = every.replace("to %n", "to %c2")
+    assert unrolled(certain)["C.1"] == ["P.0 []"]
+
+
+REFUSED = {
+    "argument": (loop("a", "n", P, U), r"can't unroll this loop: its upper bound comes from the argument %n"),
+    "value": (
+        'scf.for %i = %c0 to %n step %c1 {\n%v = sem.value @V engine "e0" cost 1 : index\n'
+        "%w = arith.addi %c1, %v : index\n" + loop("a", "w", P, U) + "\n}",
+        "its upper bound comes from the value @V",
+    ),
+    "index": (loop("i", "n", loop("a", "i", P, U)), "its upper bound comes from the index of loop 'i'"),
+    "step": (
+        f'scf.for %a = %c0 to %c3 step %n {{ {P} }} {{semaphores = "unrolled"}}',
+        "its step comes from the argument",
+    ),
+    "condition": (
+        "%e = scf.while (%w = %c0) : (index) -> index {\n%k = arith.cmpi ult, %w, %n : index\n"
+        "scf.condition(%k) %w : index\n} do {\n^bb0(%x : index):\nscf.yield %x : index\n"
+        '} attributes {semaphores = "unrolled"}',
+        "its condition comes from the argument %n",
+    ),
+    "one iteration of several loops": (
+        loop("a", "c2", loop("b", "n", f"{P}\n{consumer('@P distance [1, 0]')}", "per-loop"), U),
+        r"@C.1 after @P, distance \[1, 0\], can't be said once loops around are unrolled: loop 'b' is not unrolled",
+    ),
+    "no wait by a loop that is no longer shared": (
+        loop("a", "c2", loop("b", "n", f"scf.if %flag {{ {P} }}\n{consumer('@P distance [0, 1]')}", "per-loop"), U),
+        "some of what it waits for is known only by a loop that it no longer shares",
+    ),
+    "promise": (
+        f'scf.for %a = %c0 to %c3 step %c1 {{ {P} }} {{semaphores = "unrolled", most = 2}}',
+        "the loop has iteration 3, and was declared to run 2 at most",
+    ),
+    "step 0": (
+        f'%z = arith.subi %c1, %c1 : index\nscf.for %a = %c0 to %c3 step %z {{ {P} }} {{semaphores = "unrolled"}}',
+        "the step is 0 here",
+    ),
+    "too many": (
+        f'%m = arith.constant 9999999 : index\nscf.for %a = %c0 to %m step %c1 {{ {P} }} {{semaphores = "unrolled"}}',
+        "unrolling makes more than 100 copies",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case, monkeypatch):
+    body, message = REFUSED[case]
+    monkeypatch.setattr("mpkc.passes.sem_unroll.MOST_COPIES", 100)
+    with pytest.raises(OpError, match=message) as found:
+        unrolled(body, "(%n : index, %flag : i1)")
+    assert found.value.op.location.line.data > 5
+
+
+def test_a_while_loop_whose_condition_is_known():
+    text = f"""
+  %e = scf.while (%w = %c0) : (index) -> index {{
+    {inst("T", "@B offset 1")}
+    %k = arith.cmpi ult, %w, %c2 : index
+    scf.condition(%k) %w : index
+  }} do {{
+  ^bb0(%x : index):
+    {inst("B", "@T offset 0", "e1")}
+    %y = arith.addi %x, %c1 : index
+    scf.yield %y : index
+  }} attributes {{semaphores = "unrolled"}}
+  scf.for %i = %c0 to %e step %c1 {{ {inst("X")} }} {{semaphores = "unrolled"}}"""
+    assert unrolled(text) == {
+        **{"T.0": [], "T.1": ["B.0 []"], "T.2": ["B.1 []"]},
+        **{"B.0": ["T.0 []"], "B.1": ["T.1 []"], "X.0": [], "X.1": []},
+    }
+
+
+def test_values_keep_their_maxima_and_labels_stay_unique():
+    body = loop("a", "c2", '%v = sem.value @V engine "e0" cost 1 : index\n' + loop("b", "v", P, "per-loop"), U)
+    loaded = program(inst("P.1") + "\n" + body, "() attributes {maxima = {V = 7 : index}}")
+    unroll(loaded)
+    verify(loaded.parent_op())
+    assert maxima_of(loaded) == {"V.0": 7, "V.1": 7}
+    assert [i.label for i in structure_of(loaded).instructions] == ["P.1", "V.0", "P.0", "V.1", "P.1_"]
+
+
+def static(text: str, arguments: dict[str, int | bool]) -> str:
+    """The text of a program with constants in place of its arguments."""
+    lines = [
+        f"%{name} = arith.constant {str(value).lower() if isinstance(value, bool) else f'{value} : index'}"
+        for name, value in arguments.items()
+    ]
+    return re.sub(r"@random\(.*\) \{", "@random() {\n" + "\n".join(lines), text, count=1)
+
+
+def needs(structure: Structure, trace: Trace) -> dict[tuple, list[int]]:
+    """What each execution of a consumer needs: of each producer before unrolling, the place of the last on its engine.
+
+    Executions are told apart by their number among those of the instruction before.
+    """
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    on_engine: Counter[str] = Counter()
+    ordered: Counter[str] = Counter()
+    found: dict[tuple, list[int]] = {}
+    for execution in trace.executions:
+        places[execution.name].append(on_engine[execution.engine])
+        on_engine[execution.engine] += 1
+    for execution in trace.executions:
+        needed: Counter[str] = Counter()
+        for wait in execution.waits:
+            producer = wait.producer.split(".")[0]
+            if wait.owed:
+                needed[producer] = max(needed[producer], places[wait.producer][wait.owed - 1] + 1)
+        consumer = execution.name.split(".")[0]
+        found[consumer, ordered[consumer]] = sorted(needed.items())
+        ordered[consumer] += 1
+    return found
+
+
+class Shared(Sequence):
+    """The values of an instruction for all of its copies: each execution takes the next."""
+
+    def __init__(self, values: list):
+        self.values, self.left = values, iter(values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: int):
+        return next(self.left)
+
+
+def values_of_copies(values: dict[str, list], names: set[str]) -> Bindings:
+    shared = {name: Shared(given) for name, given in values.items()}
+    return Bindings({name: shared[name.split(".")[0]] for name in names if name.split(".")[0] in shared})
+
+
+def attempt(loaded: ProgramOp) -> ProgramOp | OpError:
+    """A copy of a program, unrolled; where that is refused, why, at the place in the program itself."""
+    module = loaded.parent_op()
+    copied = module.clone()
+    ops = dict(zip(copied.walk(), module.walk(), strict=True))
+    (copy,) = copied.ops
+    try:
+        unroll(copy)
+    except OpError as refused:
+        return OpError(ops[refused.op], refused.message)
+    return copy
+
+
+@given(programs(edges=8), st.randoms(use_true_random=False))
+@SETTINGS
+def test_copies_need_what_the_program_needed(program, rng):
+    """Random loops unrolled, those whose trips are not known left out, and dependencies that can't be kept dropped."""
+    loaded = load(static(program.text, program.arguments))
+    structure = structure_of(loaded)
+    loops = list(dict.fromkeys(each.op for each in structure.loops if each.counted))
+    everything = rng.random() < 0.3
+    for op in loops:
+        op.attributes["semaphores"] = UNROLLED if everything or rng.random() < 0.6 else StringAttr("per-loop")
+    while isinstance(copy := attempt(loaded), OpError):
+        op = copy.op
+        if "can't unroll" in copy.message:
+            op.attributes["semaphores"] = StringAttr("per-loop")
+            SEEN["loops refused"] += 1
+        else:
+            assert "can't be said" in copy.message
+            kept = op.properties["after"].data
+            op.properties["after"] = ArrayAttr(kept[:-1] if rng.random() < 0.5 else kept[1:])
+            SEEN["dependencies refused"] += 1
+    verify(copy.parent_op())
+    before = run_program(loaded, program.values)
+    after_structure = structure_of(copy)
+    names = {i.label for i in after_structure.instructions}
+    assert {name.split(".")[0] for name in names} >= {e.name for e in before.executions}
+    after = run_program(copy, values_of_copies(program.values, names))
+    for engine in {e.engine for e in before.executions}:
+        run = [e.name for e in before.executions if e.engine == engine]
+        assert run == [e.name.split(".")[0] for e in after.executions if e.engine == engine]
+    assert needs(after_structure, after) == needs(structure_of(loaded), before)
+    SEEN["copies"] += sum("." in name for name in names)
+    SEEN["dependencies of copies"] += sum(len(i.edges) for i in after_structure.instructions if "." in i.label)
