@@ -4,11 +4,9 @@ Instructions and control flow stay in textual order. What computes integers, and
 the first operation that needs them: a read makes the engine wait, so it must not come earlier.
 """
 
-from xdsl.dialects import memref
+from xdsl.dialects import memref, scf
 from xdsl.ir import Block, Operation
-from xdsl.traits import IsTerminator
 
-from mpkc.dialects.engine import engine_of, is_instruction
 from mpkc.passes.semaphores.needs import Marker, Read, Source
 from mpkc.passes.semaphores.slices import Slice
 
@@ -81,9 +79,8 @@ class Layout:
         return at.get(child, place[child])
 
     def _kept(self, user: Operation) -> bool:
-        kept = self.kept
-        if user.has_trait(IsTerminator):
-            return user.parent_op() in kept.control
-        if is_instruction(user):
-            return engine_of(user) == kept.engine
-        return user in kept.control or (user in kept.scalars and not isinstance(user, memref.AllocOp))
+        if user in self.kept.control or user in self.kept.scalars:
+            return not isinstance(user, memref.AllocOp)
+        if isinstance(user, scf.YieldOp | scf.ConditionOp):
+            return user.parent_op() in self.kept.control
+        return user in self.instructions

@@ -194,10 +194,8 @@ def _kind(op: Operation) -> str | None:
 
 def _improve(plan: Plan) -> tuple[int, ...]:
     """Lay out every engine, drop what need not be waited for, share semaphores; what tells whether that was new."""
-    plan.layouts = {engine: _layout(plan, engine) for engine in plan.structure.engines}
-    plan.barriers.segments.clear()
-    for layout in plan.layouts.values():
-        plan.barriers.number(layout, plan.structure)
+    for engine in plan.structure.engines:
+        _lay_out(plan, engine)
     waited: dict[Source, list[Need]] = {}
     for need in plan.needs.all:
         if not plan.barriers.satisfy(need):
@@ -206,8 +204,7 @@ def _improve(plan: Plan) -> tuple[int, ...]:
     needs = [need for needs in plan.waits.values() for need in needs]
     kinds = {need.producer: plan.kinds.of_source(need.producer, plan.barriers) for need in needs}
     plan.groups = share(needs, kinds, plan.kinds.choices.finer)
-    kept = (len(layout.kept.control) for layout in plan.layouts.values())
-    return (len(plan.reads), len(plan.groups.of), *kept)
+    return (len(plan.reads), len(plan.groups.of), *(layout.kept.size for layout in plan.layouts.values()))
 
 
 def _least(plan: Plan, needs: list[Need]) -> list[Need]:
@@ -226,36 +223,47 @@ def _least(plan: Plan, needs: list[Need]) -> list[Need]:
     return list(last.values())
 
 
-def _layout(plan: Plan, engine: str) -> Layout:
-    """The slice and the order of an engine; adds the reads that it brings to those of the plan."""
-    kept = Slice(engine, plan.structure)
-    instructions = {op: source for op, source in plan.sources.items() if source.engine == engine}
-    for op, source in instructions.items():
-        kept.keep_loop(source.loop)
-        kept.need(op.operands)
-    for loop in plan.barriers.loops:
-        kept.keep_loop(loop)
-    for reset in plan.resets:
-        if engine in reset.engines:
-            kept.keep_loop(reset.epoch.loop)
+def _lay_out(plan: Plan, engine: str) -> None:
+    """Extend the slice of an engine by what it turned out to need, and order it; adds reads to those of the plan."""
+    earlier = plan.layouts.get(engine)
+    kept = earlier.kept if earlier else _instructions_of(plan, engine)
+    size = kept.size
     for need in plan.waits_of(engine):
         kept.keep_loop(need.producer.loop)
         if (group := plan.groups.of[need.producer]).kind == "per-engine":
             for member in group.members:
                 kept.keep_loop(member.loop)
-    for op in kept.reads:
-        if (engine, op) not in plan.reads:
-            _add_read(plan, engine, op)
-    reads = {op: read for (reader, op), read in plan.reads.items() if reader == engine}
+    for reset in plan.resets:
+        if engine in reset.engines:
+            kept.keep_loop(reset.epoch.loop)
     markers: dict[Operation, list[Marker]] = {}
     for marker in plan.needs.markers.values():
         if marker.engine == engine and (not plan.waits or marker in plan.groups.of):
             markers.setdefault(marker.op, []).append(marker)
-    layout = Layout(kept, instructions, reads, markers)
+    if earlier and kept.size == size and earlier.markers == markers:
+        return
+    for op in kept.reads:
+        if (engine, op) not in plan.reads:
+            _add_read(plan, engine, op)
+    instructions = {op: source for op, source in plan.sources.items() if source.engine == engine}
+    reads = {op: read for (reader, op), read in plan.reads.items() if reader == engine}
+    layout = plan.layouts[engine] = Layout(kept, instructions, reads, markers)
     for loop in plan.structure.loops:
         if loop.parent is None or loop.op in kept.control:
             layout.of(loop.block)
-    return layout
+    plan.barriers.number(layout, plan.structure)
+
+
+def _instructions_of(plan: Plan, engine: str) -> Slice:
+    """The slice of an engine's instructions and of the loops with barriers."""
+    kept = Slice(engine, plan.structure)
+    for op, source in plan.sources.items():
+        if source.engine == engine:
+            kept.keep_loop(source.loop)
+            kept.need(op.operands)
+    for loop in plan.barriers.loops:
+        kept.keep_loop(loop)
+    return kept
 
 
 def _add_read(plan: Plan, engine: str, op: Operation) -> None:

@@ -36,6 +36,11 @@ class Slice:
     carried: set[SSAValue] = field(default_factory=set[SSAValue])
     _work: list[SSAValue] = field(default_factory=list[SSAValue])
 
+    @property
+    def size(self) -> int:
+        """How much it holds; it only grows."""
+        return len(self.control) + len(self.scalars) + len(self.reads) + len(self.carried)
+
     def keeps(self, value: SSAValue) -> bool:
         """Whether the engine has `value`."""
         owner = value.owner
