@@ -163,9 +163,9 @@ def _reset(simulation: Simulation, semaphores: tuple[int, ...], after: int, cost
         if simulation.is_behind(engine):
             return simulation.resume(engine, engine.time)
         for number in semaphores:
-            simulation.semaphores[number].reset(engine.time)
+            simulation.semaphores[number].reset(engine.time, engine.clock)
             if number in simulation.transfers:
-                simulation.transfers[number].reset()
+                simulation.transfers[number].reset(engine.clock)
         engine.time += cost
         engine.control += cost
         return after

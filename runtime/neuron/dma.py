@@ -8,7 +8,7 @@ one with K - 1 only: the count says that transfer K is complete from (P - 1) m +
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-from mpkc.runtime.neuron.races import Issue
+from mpkc.runtime.neuron.races import Clock, Issue
 from mpkc.runtime.neuron.semaphores import Release
 
 
@@ -19,12 +19,14 @@ class Transfers:
     Attributes:
         parts: of each transfer.
         known: for each transfer how many of those before it were known to be complete when it issued.
+        stale: how many transfers from before the reset may add to the count.
         relied: for each engine its last wait, with the transfers that it took to be complete.
     """
 
     parts: int
     releases: list[Release] = field(default_factory=list[Release])
     known: list[int] = field(default_factory=list[int])
+    stale: int = 0
     relied: dict[int, tuple[Issue, int, int]] = field(default_factory=dict[int, tuple[Issue, int, int]])
 
     def issue(self, release: Release) -> list[Issue]:
@@ -54,8 +56,9 @@ class Transfers:
         """How many of the first transfers are complete for sure where the semaphore has reached a count."""
         return bisect_right(range(1, len(self.known) + 1), count, key=self._count_of)
 
-    def reset(self) -> None:
-        """The semaphore becomes 0."""
+    def reset(self, clock: Clock) -> None:
+        """The semaphore becomes 0; transfers that the engine which resets it does not know of may still add to it."""
+        self.stale = sum(1 for release in self.releases if clock[release.engine] <= release.index)
         self.releases.clear()
         self.known.clear()
         self.relied.clear()
@@ -63,4 +66,4 @@ class Transfers:
     def _count_of(self, transfer: int) -> int:
         """The count from which on a transfer is complete for sure."""
         may_have_begun = bisect_left(self.known, transfer)
-        return (self.parts - 1) * may_have_begun + transfer
+        return self.parts * self.stale + (self.parts - 1) * may_have_begun + transfer

@@ -1,7 +1,7 @@
 """Semaphores of the simulator: counts that become visible at a time."""
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from mpkc.runtime.neuron.alu import wrapped
@@ -33,7 +33,7 @@ class Semaphore:
         count: what is visible, without wrapping; brought up to date by `advance`.
         pending: (time, amount) of the updates that are not visible yet, in order of time.
         total: the count with all updates so far.
-        releases: of all updates since the last reset, where they are kept.
+        released, releases: the count with all of `releases`: the updates since the last reset, where they are kept.
         waiting: the engines that are blocked by it, with their thresholds.
     """
 
@@ -41,6 +41,7 @@ class Semaphore:
     counters: Counters
     count: int = 0
     total: int = 0
+    released: int = 0
     pending: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
     releases: list[Release] = field(default_factory=list[Release])
     waiting: dict[Any, int] = field(default_factory=dict[Any, int])
@@ -92,13 +93,27 @@ class Semaphore:
                 return time
         return None
 
-    def reset(self, time: float) -> None:
-        """Become 0; what is not visible yet still comes."""
+    def release(self, engine: int, index: int, amount: int, clock: Any) -> Release:
+        """Keep what an update says."""
+        self.released += amount
+        self.releases.append(Release(self.released, engine, index, clock))
+        return self.releases[-1]
+
+    def reset(self, time: float, clock: Any) -> None:
+        """Become 0; what is not visible yet still comes.
+
+        Args:
+            clock: what the engine knows that resets it. An update that it does not know of may be counted after the
+                reset as well as before, so it stays ahead of those that follow.
+        """
         self.advance(time)
-        coming = (release for release in self.releases if release.total > self.count)
-        self.releases = [replace(release, total=release.total - self.count) for release in coming]
-        self.total -= self.count
-        self.count = 0
+        seen, before, last = self.count, self.releases, 0
+        self.total -= seen
+        self.count, self.released, self.releases = 0, 0, []
+        for release in before:
+            if release.total > seen if release.clock is None else clock[release.engine] <= release.index:
+                self.release(release.engine, release.index, release.total - last, release.clock)
+            last = release.total
 
     def release_of(self, count: int) -> Release | None:
         """The update that brought the total to at least `count`."""

@@ -17,7 +17,7 @@ from mpkc.runtime.neuron.memory import Fault
 from mpkc.runtime.neuron.opaque import OpaqueInstructions
 from mpkc.runtime.neuron.races import Issue, RaceDetector
 from mpkc.runtime.neuron.report import Access, ExecutedWait, Span
-from mpkc.runtime.neuron.semaphores import Release, Semaphore
+from mpkc.runtime.neuron.semaphores import Semaphore
 from mpkc.runtime.neuron.text import opcode_of
 
 
@@ -228,8 +228,7 @@ class Simulation:
             semaphore.add(time + signal, share)
         if self._keeps_releases:
             clock = None if flight.issue is None else flight.issue.clock
-            release = Release(semaphore.total, flight.engine.index, index, clock)
-            semaphore.releases.append(release)
+            release = semaphore.release(flight.engine.index, index, share * len(flight.parts), clock)
             if flight.issue is not None and number in self.transfers:
                 assert self.detector is not None
                 for waiter in self.transfers[number].issue(release):
