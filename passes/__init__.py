@@ -21,6 +21,8 @@ PASSES = {
     "tgraph-launch": "LaunchPass",
     "tgraph-pack": "PackPass",
     "tgraph-unpack": "UnpackPass",
+    "tile-extract-dependencies": "ExtractDependenciesPass",
+    "sem-simplify": "SimplifyPass",
     "sem-drop-counters": "DropCountersPass",
 }
 
