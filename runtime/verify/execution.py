@@ -10,7 +10,7 @@ Trip counts, and which branches are taken, come from the integers of the program
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from xdsl.dialects import arith, scf
@@ -97,6 +97,15 @@ class Walk(ABC):
         self.names: list[str] = []
         self.iteration: list[int] = []
         self.slots: list[Slot] = []
+        self.lowerings: dict[type[Operation], Callable[[Any], Step | None]] = {
+            arith.ConstantOp: self._constant,
+            scf.ForOp: self._for,
+            scf.WhileOp: self._while,
+            scf.IfOp: self._branch,
+            scf.IndexSwitchOp: self._branch,
+            scf.YieldOp: lambda op: None,
+            scf.ConditionOp: lambda op: None,
+        }
 
     @abstractmethod
     def leaf(self, op: Operation) -> Step | None:
@@ -130,22 +139,14 @@ class Walk(ABC):
         self.iteration.append(count)
 
     def _lower(self, op: Operation) -> Step | None:
-        match op:
-            case arith.ConstantOp():
-                self.bind(op.result, evaluate(op, ()))
-                return None
-            case scf.ForOp():
-                return self._for(op)
-            case scf.IfOp() | scf.IndexSwitchOp():
-                return self._branch(op)
-            case scf.WhileOp():
-                return self._while(op)
-            case scf.YieldOp() | scf.ConditionOp():
-                return None
-            case _ if type(op) in SCALAR_OPS and is_scalar(op):
-                return self._scalar(op)
-            case _:
-                return self.leaf(op)
+        # By type: isinstance takes long with the abstract classes of xDSL.
+        if (lower := self.lowerings.get(type(op))) is not None:
+            return lower(op)
+        return self._scalar(op) if type(op) in SCALAR_OPS and is_scalar(op) else self.leaf(op)
+
+    def _constant(self, op: Operation) -> Step | None:
+        self.bind(op.results[0], evaluate(op, ()))
+        return None
 
     def _scalar(self, op: Operation) -> Step:
         values, compute = self.values, function_of(op)

@@ -61,6 +61,8 @@ def function_of(op: Operation) -> Function:
         OpError: by the function, as `evaluate` does, where a lane of the mask is wrong.
     """
     compute = _computation(op)
+    if op.name in _WRAPPING and bits_of(op.operands[0].type) > 1:
+        return compute
 
     def run(mask: Mask, operands: Sequence[Value]) -> Value:
         for operand in operands:
@@ -101,8 +103,8 @@ def _cast(value: Value, type: Attribute) -> Value:
     bits = bits_of(type)
     if bits == 1:
         return (value & 1).astype(np.bool_)
-    if bits in _DTYPES:
-        return value.astype(_DTYPES[bits], copy=False)
+    if (dtype := _DTYPES.get(bits)) is not None:
+        return value if value.dtype == dtype else value.astype(dtype)
     half = 1 << (bits - 1)
     return ((value.astype(np.int64) + half) & ((1 << bits) - 1)) - half
 
@@ -116,8 +118,8 @@ _COMPARE: tuple[Callable[[Any, Any], Array], ...] = (
 def _binary(op: Operation, type: Attribute) -> Function:
     if found := _WRAPPING.get(op.name):
         compute = found
-        if bits_of(type) in _DTYPES and bits_of(type) > 1:
-            return lambda mask, v: compute(v[0], v[1])
+        if bits_of(type) > 1:
+            return lambda mask, v: _cast(compute(v[0], v[1]), type)
         return lambda mask, v: _cast(compute(_signed(v[0], type), _signed(v[1], type)), type)
     if op.name in _EXTREMES:
         extreme, view = _EXTREMES[op.name]

@@ -172,6 +172,12 @@ class StreamRun(Walk):
         self.depths = {name_of(i.op): len(i.counted) for i in program.structure.instructions}
         self.waits: list[tuple[str, Value]] = []
         self.versions: dict[int, Value] = {}
+        self.lowerings |= {
+            WaitOp: self._wait,
+            IterationOp: self._begin,
+            BarrierOp: self._barrier,
+            ReadOp: self._read_value,
+        }
         for number, arg in enumerate(streams.body.block.args):
             self.bind(arg, self.integers.argument(streams, arg, number))
         shared = [op for op in streams.body.block.ops if not isinstance(op, StreamOp)]
@@ -187,23 +193,19 @@ class StreamRun(Walk):
         return None
 
     def leaf(self, op: Operation) -> Step | None:
-        match op:
-            case WaitOp():
-                return self._wait(op)
-            case IterationOp():
-                name, depth = op.loop.data, op.depth.data
-                return (lambda mask: self.enter(name, depth)) if depth else None
-            case BarrierOp():
-                return lambda mask: self._issue(op, mask, len(self.iteration))
-            case ReadOp():
-                return self._read_value(op)
-            case _ if is_instruction(op):
-                depth = self.depths.get(name_of(op))
-                return lambda mask: self._issue(op, mask, len(self.iteration) if depth is None else depth)
-            case _ if is_declaration(op):
-                return None
-            case _:
-                raise OpError(op, f"'{op.name}' is not allowed in a sem.stream")
+        if is_instruction(op):
+            depth = self.depths.get(name_of(op))
+            return lambda mask: self._issue(op, mask, len(self.iteration) if depth is None else depth)
+        if not is_declaration(op):
+            raise OpError(op, f"'{op.name}' is not allowed in a sem.stream")
+        return None
+
+    def _begin(self, op: IterationOp) -> Step | None:
+        name, depth = op.loop.data, op.depth.data
+        return (lambda mask: self.enter(name, depth)) if depth else None
+
+    def _barrier(self, op: BarrierOp) -> Step:
+        return lambda mask: self._issue(op, mask, len(self.iteration))
 
     def _issue(self, op: Operation, mask: Mask, depth: int) -> None:
         self.slots.append(Slot(op, tuple(self.iteration[:depth]), mask, self.waits))

@@ -20,7 +20,7 @@ from sem_programs import (
 )
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IndexType, IntegerAttr, i1, i64
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from mpkc.dialects.sem import InstOp, ProgramOp, ValueOp
 from mpkc.dialects.sem_distance import AfterAttr, distance, offset
@@ -77,6 +77,25 @@ def make_program(
 
 def after_attr(label: str, components: object) -> AfterAttr:
     return distance(label, *components) if isinstance(components, tuple) else offset(label, components)
+
+
+def out_of_scope(op: Operation, visible: set[SSAValue] | None = None) -> SSAValue | None:
+    """An operand in `op` that is not defined before it in its block or in one around it, if there is one."""
+    visible = visible if visible is not None else set()
+    for region in op.regions:
+        for block in region.blocks:
+            local = list(block.args)
+            visible.update(local)
+            for inner in block.ops:
+                wrong = next((operand for operand in inner.operands if operand not in visible), None)
+                if wrong is None and inner.regions:
+                    wrong = out_of_scope(inner, visible)
+                if wrong is not None:
+                    return wrong
+                local += inner.results
+                visible.update(inner.results)
+            visible.difference_update(local)
+    return None
 
 
 @dataclass
