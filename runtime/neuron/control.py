@@ -1,6 +1,6 @@
 """Steps of what an engine does by itself: registers, branches, iterations, handshakes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from mpkc.runtime.neuron.alu import CONDITIONS, binary, unary, wrapped
 from mpkc.runtime.neuron.engines import STOP, EngineState, Step
@@ -29,14 +29,12 @@ def control_step(
     engine: EngineState,
     at: int,
     instruction: Instruction,
-    targets: Mapping[str, int],
     source: Callable[[ArgumentRef | SizeRef], int],
 ) -> Step:
     """The step of an instruction that does not enter the pipeline.
 
     Args:
         at: its place in the code.
-        targets: the place that each label of the engine stands for.
         source: the value of an argument or a size.
     """
     registers, cost = engine.registers, simulation.machine.costs.register
@@ -48,7 +46,7 @@ def control_step(
         case Alu(dest):
             return _compute(dest, _alu(instruction, registers), at + 1, registers, cost)
         case Branch():
-            return _branch(instruction, at + 1, targets[instruction.target], registers, cost)
+            return _branch(instruction, at + 1, engine.targets[instruction.target], registers, cost)
         case Drain():
             return _drain(at + 1, cost)
         case Handshake():

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from mpkc.runtime.neuron.engines import EngineState
-from mpkc.runtime.neuron.isa import Issued, Iteration
+from mpkc.runtime.neuron.isa import Branch, Condition, Instruction, Issued, Iteration
 from mpkc.runtime.neuron.report import BlockedHandshake, BlockedWait, Deadlock, TripCounts
 from mpkc.runtime.neuron.simulation import Simulation, name_of
 
@@ -43,6 +43,7 @@ def _wait(engine: EngineState, instruction: Issued, simulation: Simulation) -> B
         None if by is None else by.name,
         () if by is None else _producers(number, by),
         by is not None and by.ended,
+        by is not None and not _can_reach(number, by),
     )
 
 
@@ -52,14 +53,35 @@ def _updater(number: int, simulation: Simulation) -> EngineState | None:
 
 def _producers(number: int, engine: EngineState) -> tuple[str, ...]:
     """The instructions of an engine that update a semaphore, in program order."""
-    issued = (each for each in engine.source.instructions if isinstance(each, Issued))
-    names = (name_of(each) for each in issued if each.update and each.update.semaphore == number)
-    return tuple(dict.fromkeys(names))
+    updaters = (each for each in engine.source.instructions if isinstance(each, Issued) and _updates(each, number))
+    return tuple(dict.fromkeys(map(name_of, updaters)))
+
+
+def _updates(item: Instruction | Iteration, number: int) -> bool:
+    return isinstance(item, Issued) and item.update is not None and item.update.semaphore == number
+
+
+def _can_reach(number: int, engine: EngineState) -> bool:
+    """Whether an instruction that updates a semaphore may still come."""
+    seen, work = set[int](), [engine.at]
+    while work:
+        at = work.pop()
+        if at in seen or at >= len(engine.items):
+            continue
+        seen.add(at)
+        item = engine.items[at]
+        if _updates(item, number):
+            return True
+        if isinstance(item, Branch):
+            work.append(engine.targets[item.target])
+        if not (isinstance(item, Branch) and item.condition is Condition.ALWAYS):
+            work.append(at + 1)
+    return False
 
 
 def _trip_counts(blocked: BlockedWait, simulation: Simulation) -> Iterator[TripCounts]:
-    """The loops that the blocked engine has run more often than the one that it waits for, which has ended."""
-    if not blocked.ended:
+    """The loops that the blocked engine has run more often than the one that it waits for, which has left them."""
+    if not blocked.passed:
         return
     engines = {engine.name: engine for engine in simulation.engines}
     consumer, producer = engines[blocked.engine], engines[blocked.by or ""]

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mpkc.runtime.neuron.isa import Engine, Issued
+from mpkc.runtime.neuron.isa import Engine, Instruction, Issued, Iteration, Label
 from mpkc.runtime.neuron.races import Clock
 from mpkc.runtime.neuron.report import ExecutedWait, Span
 from mpkc.runtime.neuron.semaphores import Release, Semaphore
@@ -23,7 +23,8 @@ class EngineState:
 
     Attributes:
         source: its stream.
-        code: a step for each instruction and each iteration directive, and one for the end; `lines`, where each stands.
+        items, targets: the instructions and directives of its stream, and the place among them that each label is.
+        code: a step for each of the items, and one for the end.
         at: the place in its code where it is.
         time: when it is there, in ns.
         due, ticket: when it goes on, and the event that is for; infinite where nothing is planned.
@@ -43,8 +44,14 @@ class EngineState:
     def __init__(self, source: Engine, index: int, engines: int, parts: int):
         self.source, self.name, self.index = source, source.name, index
         self.registers = [0] * source.registers
+        self.items: list[Instruction | Iteration] = []
+        self.targets: dict[str, int] = {}
+        for item in source.body:
+            if isinstance(item, Label):
+                self.targets[item.name] = len(self.items)
+            else:
+                self.items.append(item)
         self.code: list[Step] = []
-        self.lines: list[int] = []
         self.at = self.issued = self.handshakes = self.free = 0
         self.time = self.retired = self.busy = self.wait = self.control = 0.0
         self.due, self.ticket, self.synchronized = inf, -1, -1.0
@@ -62,8 +69,9 @@ class EngineState:
 
     @property
     def line(self) -> int:
-        """Where it is in the text."""
-        return self.lines[self.at]
+        """Where it is in the text; 0 at the end and at a directive."""
+        item = self.items[self.at] if self.at < len(self.items) else None
+        return item.line if isinstance(item, Instruction) else 0
 
     def begin(self, loop: str, depth: int) -> None:
         """An iteration of a loop begins; depth 0 is not counted in iterations."""

@@ -66,6 +66,7 @@ class BlockedWait:
         by: the engine that updates the semaphore; None where none does.
         producers: the instructions that update it.
         ended: whether that engine is at its end.
+        passed: whether it has left all of them behind.
     """
 
     engine: str
@@ -78,17 +79,16 @@ class BlockedWait:
     by: str | None
     producers: tuple[str, ...]
     ended: bool
+    passed: bool
 
     def __str__(self) -> str:
         where = f"{self.engine}: {self.instruction} {_at(self.iteration)}(line {self.line})"
         waits = f"waits for {self.semaphore} >= {self.threshold}, which is {self.value}"
         if self.by is None:
             return f"{where} {waits}; no instruction updates it"
-        state = "has ended" if self.ended else "is blocked too"
-        return (
-            f"{where} {waits}; {', '.join(self.producers)} on {self.by} update{'s' * (len(self.producers) == 1)} it, "
-            + (f"and {self.by} {state}")
-        )
+        state = "has ended" if self.ended else "has passed them" if self.passed else "is blocked too"
+        verb = "updates" if len(self.producers) == 1 else "update"
+        return f"{where} {waits}; {', '.join(self.producers)} on {self.by} {verb} it, and {self.by} {state}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class BlockedHandshake:
 
 @dataclass(frozen=True, slots=True)
 class TripCounts:
-    """A loop that engines have run different numbers of times, where one waits for another that has ended.
+    """A loop that engines have run different numbers of times, where one waits for what another has behind it.
 
     Attributes:
         producer: what is waited for.

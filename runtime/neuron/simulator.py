@@ -17,7 +17,6 @@ from mpkc.runtime.neuron.isa import (
     Instruction,
     Issued,
     Iteration,
-    Label,
     Nop,
     Opaque,
     Program,
@@ -140,20 +139,7 @@ class _Assembler:
     def assemble(self, engine: EngineState) -> None:
         """Give the engine its code."""
         arguments = self.given.arguments(engine.name)
-        targets: dict[str, int] = {}
-        items: list[Instruction | Iteration] = []
-        for item in engine.source.body:
-            if isinstance(item, Label):
-                targets[item.name] = len(items)
-            else:
-                items.append(item)
-        line = 0
-        for at, item in enumerate(items):
-            if isinstance(item, Instruction):
-                line = item.line
-            engine.lines.append(line)
-            engine.code.append(self.step(engine, at, item, targets, arguments))
-        engine.lines.append(line)
+        engine.code = [self.step(engine, at, item, arguments) for at, item in enumerate(engine.items)]
         engine.code.append(end_step)
 
     def step(
@@ -161,7 +147,6 @@ class _Assembler:
         engine: EngineState,
         at: int,
         item: Instruction | Iteration,
-        targets: Mapping[str, int],
         arguments: Mapping[str, int | float],
     ) -> Step:
         match item:
@@ -170,7 +155,7 @@ class _Assembler:
             case Issued():
                 return issued_step(self.simulation, engine, at, item, self.body(engine, item, arguments))
             case _:
-                return control_step(self.simulation, engine, at, item, targets, partial(self.source, arguments))
+                return control_step(self.simulation, engine, at, item, partial(self.source, arguments))
 
     def source(self, arguments: Mapping[str, int | float], reference: ArgumentRef | SizeRef) -> int:
         """The number that a REGISTER_MOVE takes."""
