@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from mpkc.runtime.neuron.report import BlockedHandshake, BlockedWait, Deadlock, Race, Result, Span
+from mpkc.runtime.neuron.simulator import BlockedHandshake, BlockedWait, Deadlock, Race, Result, Span
 
 
 def to_json(result: Result, explain: bool = False) -> dict[str, Any]:

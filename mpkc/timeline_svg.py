@@ -5,7 +5,7 @@ from statistics import median
 from xml.sax.saxutils import escape
 
 from mpkc.drawing import CHARACTER, COLOURS, MARGIN
-from mpkc.runtime.neuron.report import Result, Span
+from mpkc.runtime.neuron.simulator import Result, Span
 
 MOST = 5000  # instructions in a picture
 ROW, BOX = 64, 34  # pixels of a row and of a box in it

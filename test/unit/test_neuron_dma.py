@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from mpkc.runtime.machine import Dma, machine
-from mpkc.runtime.neuron.dma import Transfers
 from mpkc.runtime.neuron.reader import read_isa
-from mpkc.runtime.neuron.report import Result
-from mpkc.runtime.neuron.semaphores import Release
-from mpkc.runtime.neuron.simulator import simulate
+from mpkc.runtime.neuron.simulator import Result, simulate
+from mpkc.runtime.neuron.simulator.dma import Transfers
+from mpkc.runtime.neuron.simulator.semaphores import Release
 
 QUEUES = replace(machine("generic"), dma=Dma(16, ("q", "q2")))
 X = np.arange(2 * 16 * 32, dtype=np.float32).reshape(32, 32)

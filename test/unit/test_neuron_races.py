@@ -7,8 +7,7 @@ import pytest
 
 from mpkc.runtime.machine import machine
 from mpkc.runtime.neuron.reader import read_isa
-from mpkc.runtime.neuron.report import Race, Result
-from mpkc.runtime.neuron.simulator import simulate
+from mpkc.runtime.neuron.simulator import Race, Result, simulate
 
 GENERIC = machine("generic")
 

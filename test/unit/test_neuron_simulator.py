@@ -8,8 +8,7 @@ import pytest
 from mpkc.runtime.bindings import parse_bindings
 from mpkc.runtime.machine import Limits, Machine, MachineError, machine
 from mpkc.runtime.neuron.reader import read_isa
-from mpkc.runtime.neuron.report import Result, Span, TripCounts, Usage
-from mpkc.runtime.neuron.simulator import simulate
+from mpkc.runtime.neuron.simulator import Result, Span, TripCounts, Usage, simulate
 
 GENERIC = machine("generic")  # register 20, wait 10, signal 70, barrier 600
 

@@ -9,8 +9,7 @@ import pytest
 from mpkc.runtime.bindings import parse_bindings
 from mpkc.runtime.machine import machine
 from mpkc.runtime.neuron.reader import read_isa
-from mpkc.runtime.neuron.report import Result
-from mpkc.runtime.neuron.simulator import simulate
+from mpkc.runtime.neuron.simulator import Result, simulate
 from mpkc.timeline import to_json, trace
 from mpkc.timeline_svg import svg
 

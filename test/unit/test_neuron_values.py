@@ -11,8 +11,7 @@ from mpkc.parsing import parse_module
 from mpkc.runtime.bindings import bindings_of
 from mpkc.runtime.machine import machine
 from mpkc.runtime.neuron.reader import read_isa
-from mpkc.runtime.neuron.report import Result
-from mpkc.runtime.neuron.simulator import simulate
+from mpkc.runtime.neuron.simulator import Result, simulate
 from mpkc.runtime.reference.sem import run_program
 
 GENERIC = machine("generic")

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from mpkc.runtime.neuron.engines import EngineState
 from mpkc.runtime.neuron.isa import Branch, Condition, Instruction, Issued, Iteration
-from mpkc.runtime.neuron.report import BlockedHandshake, BlockedWait, Deadlock, TripCounts
-from mpkc.runtime.neuron.simulation import Simulation, name_of
+from mpkc.runtime.neuron.simulator.engines import EngineState
+from mpkc.runtime.neuron.simulator.report import BlockedHandshake, BlockedWait, Deadlock, TripCounts
+from mpkc.runtime.neuron.simulator.simulation import Simulation, name_of
 
 
 def deadlock_of(simulation: Simulation) -> Deadlock | None:

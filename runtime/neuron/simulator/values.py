@@ -9,7 +9,7 @@ from mpkc.dialects.tile_types import is_float
 from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.neuron.alu import wrapped
 from mpkc.runtime.neuron.isa import INDEX_BITS, Program
-from mpkc.runtime.neuron.memory import Fault
+from mpkc.runtime.neuron.simulator.memory import Fault
 from mpkc.runtime.neuron.tile_operations import attribute_of
 from mpkc.runtime.reference.elements import Array
 

@@ -12,7 +12,7 @@ from mpkc.dialects.tile_transfer import GatherOp, ScatterOp, TileInstruction, Va
 from mpkc.dialects.tile_types import Access, is_float
 from mpkc.runtime.machine import Machine, Work
 from mpkc.runtime.neuron.isa import ArgumentRef, Buffer, Number, Operand, Register, Tile, View
-from mpkc.runtime.neuron.memory import Fault, Part, Touched, part_of
+from mpkc.runtime.neuron.simulator.memory import Fault, Part, Touched, part_of
 from mpkc.runtime.neuron.tile_operations import attribute_of, tile_operation
 from mpkc.runtime.reference.elements import Array
 from mpkc.runtime.reference.tile_instructions import INSTRUCTIONS

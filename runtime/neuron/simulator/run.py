@@ -1,4 +1,4 @@
-"""The simulator of ISA programs: time, values, deadlocks and races (docs/isa.md).
+"""Runs ISA programs (docs/isa.md).
 
 Engines issue in order and are pipelined: the next instruction issues `cost` ns after one, which retires `latency` ns
 after its issue, and not before those ahead of it. What it writes becomes visible at some time in between.
@@ -9,9 +9,6 @@ from functools import partial
 
 from mpkc.runtime.bindings import Bindings, Scalar, bindings_of
 from mpkc.runtime.machine import Machine
-from mpkc.runtime.neuron.control import control_step, end_step, iteration_step
-from mpkc.runtime.neuron.deadlocks import deadlock_of
-from mpkc.runtime.neuron.engines import EngineState, Step
 from mpkc.runtime.neuron.isa import (
     ArgumentRef,
     Instruction,
@@ -24,13 +21,16 @@ from mpkc.runtime.neuron.isa import (
     SizeRef,
     Tile,
 )
-from mpkc.runtime.neuron.issuing import Body, issued_step, nop_body, opaque_body, read_body, tile_body
-from mpkc.runtime.neuron.memory import allocate
-from mpkc.runtime.neuron.races import RaceDetector
-from mpkc.runtime.neuron.report import Result, Usage
-from mpkc.runtime.neuron.simulation import Options, Simulation
-from mpkc.runtime.neuron.tiles import TileEffect, timing
-from mpkc.runtime.neuron.values import Given, Input, Mailbox
+from mpkc.runtime.neuron.simulator.control import control_step, end_step, iteration_step
+from mpkc.runtime.neuron.simulator.deadlocks import deadlock_of
+from mpkc.runtime.neuron.simulator.engines import EngineState, Step
+from mpkc.runtime.neuron.simulator.issuing import Body, issued_step, nop_body, opaque_body, read_body, tile_body
+from mpkc.runtime.neuron.simulator.memory import allocate
+from mpkc.runtime.neuron.simulator.races import RaceDetector
+from mpkc.runtime.neuron.simulator.report import Result, Usage
+from mpkc.runtime.neuron.simulator.simulation import Options, Simulation
+from mpkc.runtime.neuron.simulator.tiles import TileEffect, timing
+from mpkc.runtime.neuron.simulator.values import Given, Input, Mailbox
 from mpkc.runtime.reference.elements import Array
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from mpkc.runtime.neuron.alu import CONDITIONS, binary, unary, wrapped
-from mpkc.runtime.neuron.engines import STOP, EngineState, Step
 from mpkc.runtime.neuron.isa import (
     INDEX_BITS,
     Alu,
@@ -21,7 +20,8 @@ from mpkc.runtime.neuron.isa import (
     Reset,
     SizeRef,
 )
-from mpkc.runtime.neuron.simulation import Simulation
+from mpkc.runtime.neuron.simulator.engines import STOP, EngineState, Step
+from mpkc.runtime.neuron.simulator.simulation import Simulation
 
 
 def control_step(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mpkc.dialects.sem_structure import up_to
 from mpkc.runtime.neuron.isa import EVERY, After, Component
-from mpkc.runtime.neuron.report import Execution
+from mpkc.runtime.neuron.simulator.report import Execution
 from mpkc.runtime.reference.sem import instruction_value
 
 

@@ -8,8 +8,8 @@ one with K - 1 only: the count says that transfer K is complete from (P - 1) m +
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-from mpkc.runtime.neuron.races import Clock, Issue
-from mpkc.runtime.neuron.semaphores import Release
+from mpkc.runtime.neuron.simulator.races import Clock, Issue
+from mpkc.runtime.neuron.simulator.semaphores import Release
 
 
 @dataclass(eq=False)

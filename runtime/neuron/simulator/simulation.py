@@ -10,20 +10,20 @@ from random import Random
 import numpy as np
 
 from mpkc.runtime.machine import Machine
-from mpkc.runtime.neuron.dma import Transfers
-from mpkc.runtime.neuron.engines import STOP, EngineState
 from mpkc.runtime.neuron.isa import Issued, Program
-from mpkc.runtime.neuron.memory import Fault
-from mpkc.runtime.neuron.opaque import OpaqueInstructions
-from mpkc.runtime.neuron.races import Issue, RaceDetector
-from mpkc.runtime.neuron.report import Access, ExecutedWait, Span
-from mpkc.runtime.neuron.semaphores import Semaphore
+from mpkc.runtime.neuron.simulator.dma import Transfers
+from mpkc.runtime.neuron.simulator.engines import STOP, EngineState
+from mpkc.runtime.neuron.simulator.memory import Fault
+from mpkc.runtime.neuron.simulator.opaque import OpaqueInstructions
+from mpkc.runtime.neuron.simulator.races import Issue, RaceDetector
+from mpkc.runtime.neuron.simulator.report import Access, ExecutedWait, Span
+from mpkc.runtime.neuron.simulator.semaphores import Semaphore
 from mpkc.runtime.neuron.text import opcode_of
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to look at; see `simulator.simulate`."""
+    """What to look at; see `run.simulate`."""
 
     values: bool = True
     races: bool = False

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mpkc.runtime.neuron.memory import Touched
-from mpkc.runtime.neuron.report import Access, Race
+from mpkc.runtime.neuron.simulator.memory import Touched
+from mpkc.runtime.neuron.simulator.report import Access, Race
 
 Clock: TypeAlias = NDArray[np.int32]
 """[engines] how many of the first executions of each are known to have retired."""

@@ -7,9 +7,9 @@ from typing import TypeAlias
 import numpy as np
 
 from mpkc.runtime.neuron.isa import Engine, Instruction, Issued, Iteration, Label
-from mpkc.runtime.neuron.races import Clock
-from mpkc.runtime.neuron.report import ExecutedWait, Span
-from mpkc.runtime.neuron.semaphores import Release, Semaphore
+from mpkc.runtime.neuron.simulator.races import Clock
+from mpkc.runtime.neuron.simulator.report import ExecutedWait, Span
+from mpkc.runtime.neuron.simulator.semaphores import Release, Semaphore
 
 STOP = -1
 """What a step gives where the engine can't go on for now."""

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from mpkc.runtime.neuron.engines import STOP, EngineState, Step
 from mpkc.runtime.neuron.isa import Issued, Nop, Opaque, Read, Register
-from mpkc.runtime.neuron.memory import Part, Touched
-from mpkc.runtime.neuron.opaque import OpaqueExecution
-from mpkc.runtime.neuron.simulation import Flight, Simulation
-from mpkc.runtime.neuron.tiles import Captured, TileEffect
-from mpkc.runtime.neuron.values import Mailbox
+from mpkc.runtime.neuron.simulator.engines import STOP, EngineState, Step
+from mpkc.runtime.neuron.simulator.memory import Part, Touched
+from mpkc.runtime.neuron.simulator.opaque import OpaqueExecution
+from mpkc.runtime.neuron.simulator.simulation import Flight, Simulation
+from mpkc.runtime.neuron.simulator.tiles import Captured, TileEffect
+from mpkc.runtime.neuron.simulator.values import Mailbox
 
 Body = Callable[[EngineState, "tuple[int, int] | None"], None]
 """Issues an instruction; given the semaphore and the threshold that its wait has seen, if it had to see one."""
