@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from mpkc.dialects.scalars import wrap
 from mpkc.dialects.sem_structure import Structure, regions_of
+from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.verify.execution import Iteration
 from mpkc.runtime.verify.lanes import Value
 
@@ -37,6 +38,32 @@ class Assignment:
     def lane(self, number: int) -> dict[Key, int]:
         """What is assigned in one execution."""
         return {key: int(v if isinstance(v, int) else v[number]) for key, v in self.columns.items()}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the lanes of a run are given: assigned trips, for all engines or by engine; else bindings."""
+
+    assignment: Assignment | Mapping[str, Assignment] | None = None
+    bindings: Sequence[Bindings] = ()
+
+    @property
+    def agree(self) -> bool:
+        """Whether all engines have the same trips."""
+        return not isinstance(self.assignment, Mapping)
+
+    def trips(self, engine: str, lane: int) -> dict[str, int]:
+        """The assigned trips of each entry of a loop, and the region of each conditional, in one lane."""
+        given = self.assignment
+        assignment = given[engine] if isinstance(given, Mapping) else given
+        lanes = assignment.lane(lane) if assignment else {}
+        return {f"{name}{list(iteration) if iteration else ''}": trips for (name, iteration), trips in lanes.items()}
+
+    def arguments(self, lane: int) -> dict[str, int] | None:
+        """The arguments in one lane; None where trips are assigned."""
+        if not self.bindings:
+            return None
+        return {name: int(value[0]) for name, value in self.bindings[lane].values.items() if len(value) == 1}
 
 
 def assignments(structure: Structure, rng: np.random.Generator, most: int = MOST) -> Assignment:
