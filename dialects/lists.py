@@ -62,6 +62,16 @@ def distinct(*keys: Integers) -> tuple[Index, Index]:
     return order[change], group
 
 
+def grouped(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Index]:
+    """The different values, ascending, and the number of each row's among them.
+
+    The time that this takes is that of sorting the runs of equal values side by side, not all of them.
+    """
+    change = fresh(values)
+    found, number = np.unique(values[change], return_inverse=True)
+    return found, np.repeat(number, np.diff(np.flatnonzero(change), append=len(values)))
+
+
 @dataclass(frozen=True, eq=False)
 class Lists:
     """A list of integers for each of a number of rows.
@@ -86,11 +96,11 @@ class Lists:
         """`count` lists from pairs (row, item) in any order: ascending, each pair once."""
         pairs = ascending(rows, items)
         once = fresh(pairs)
-        return cls._of_ascending(pairs if once.all() else pairs[once], count)
-
-    @classmethod
-    def _of_ascending(cls, pairs: Index, count: int) -> "Lists":
-        return cls.of_sizes(np.bincount(pairs >> BITS, minlength=count), pairs & LOW)
+        if not once.all():
+            pairs = pairs[once]
+            rows = pairs >> BITS
+        pairs &= LOW
+        return cls.of_sizes(np.bincount(rows, minlength=count), pairs)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -125,7 +135,8 @@ class Lists:
             place[self.items] = self.rows
             if not bool(np.any(place < 0)):
                 return Lists(np.arange(count + 1, dtype=np.int32), place)
-        return Lists._of_ascending(ascending(self.items, self.rows), count)
+        rows = ascending(self.items, self.rows) & LOW
+        return Lists.of_sizes(np.bincount(self.items, minlength=count), rows)
 
     def least(self) -> Column:
         """The smallest item of each list; no list may be empty."""

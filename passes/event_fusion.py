@@ -5,7 +5,7 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from mpkc.dialects.lists import LOW, Index, Integers, Lists, ascending, fresh
+from mpkc.dialects.lists import LOW, Index, Integers, Lists, ascending, fresh, grouped
 from mpkc.dialects.tgraph_table import Form, Table
 
 
@@ -28,35 +28,46 @@ def fuse(table: Table, tasks: Lists) -> Table:
 def alike(lists: Lists, key: Integers) -> Index:
     """For each ascending list, the first list that is equal to it and has an equal key; no list may be empty.
 
-    Lists are told apart by a hash; that those of a group are equal is then checked, so the answer is exact.
+    Lists of one item are equal where it is. Others are told apart by a hash; that those it finds alike are equal is
+    then checked, so the answer is exact.
     """
-    head = lists.items[lists.offsets[:-1]]
+    head, sizes = lists.items[lists.offsets[:-1]], lists.sizes
     order = ascending(head, np.arange(len(lists))) & LOW  # equal lists start alike: most stand side by side then
+    change = fresh(head[order], key[order]) | (sizes[order] > 1)
+    change[1:] |= sizes[order[:-1]] > 1
+    runs = order[change]
+    items = Lists.of_sizes(sizes[runs], lists.take(runs))
     for seed in count():
-        same = np.empty_like(order)
-        same[order] = order[first_of_equals(_digests(lists, key, seed)[order])]
-        if all(np.array_equal(each[same], each) for each in (head, lists.sizes, key)):
-            rest = np.flatnonzero((same != np.arange(len(same))) & (lists.sizes > 1))
-            if np.array_equal(lists.take(same[rest]), lists.take(rest)):
-                return same
+        first = _first_of_equals(_digests(items, key[runs], seed))
+        if _equal(items, key[runs], first):
+            same = np.empty_like(order)
+            same[order] = np.repeat(runs[first], np.diff(np.flatnonzero(change), append=len(order)))
+            return same
     raise AssertionError("count() does not end")
 
 
-def first_of_equals(values: npt.NDArray[np.uint64]) -> Index:
-    """For each value the first place where it stands; what takes time is the number of runs, not of values."""
-    starts = np.flatnonzero(change := fresh(values))
-    found, group = np.unique(values[starts], return_inverse=True)
+def _first_of_equals(values: npt.NDArray[np.uint64]) -> Index:
+    """For each value the first place where it stands."""
+    found, number = grouped(values)
     first = np.empty(len(found), dtype=np.int64)
-    first[group[::-1]] = starts[::-1]  # the last to be put there stays
-    return first[group][np.cumsum(change) - 1]
+    first[number[::-1]] = np.arange(len(values))[::-1]  # the last to be put there stays
+    return first[number]
+
+
+def _equal(lists: Lists, key: Integers, other: Index) -> bool:
+    """Whether each list and its key equal another list, given by its number, and its key."""
+    if not all(np.array_equal(each[other], each) for each in (lists.sizes, key)):
+        return False
+    rest = np.flatnonzero(other != np.arange(len(other)))
+    return np.array_equal(lists.take(other[rest]), lists.take(rest))
 
 
 def _digests(lists: Lists, key: Integers, seed: int) -> npt.NDArray[np.uint64]:
     """A hash of each list and its key."""
     if not len(lists):
         return np.zeros(0, dtype=np.uint64)
-    of_item = mixed(np.arange(int(lists.items.max()) + 1), seed)
-    return np.add.reduceat(of_item[lists.items], lists.offsets[:-1]) ^ mixed(key, ~seed)
+    of_item, of_key = (mixed(np.arange(int(each.max()) + 1), own) for each, own in ((lists.items, seed), (key, ~seed)))
+    return np.add.reduceat(of_item[lists.items], lists.offsets[:-1]) ^ of_key[key]
 
 
 def mixed(items: Integers, seed: int) -> npt.NDArray[np.uint64]:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mpkc.dialects.lists import Column, Index, Lists
+from mpkc.dialects.lists import Column, Index, Lists, grouped
 from mpkc.dialects.tgraph_table import Table
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -58,7 +58,7 @@ class Order:
         start, end = self.leaves[sources], self.enters[targets]
         lacking = (start < 0) | (end < 0)
         open = np.flatnonzero(~lacking & (start != end))
-        keys, place = np.unique(start[open] * len(self.level) + end[open], return_inverse=True)
+        keys, place = grouped(start[open] * len(self.level) + end[open])
         lacking[open] = ~self._reaches(keys)[place]
         return lacking
 
