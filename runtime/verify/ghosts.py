@@ -9,15 +9,17 @@ Each counter is a number, or a term where the way is any way at all.
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import TypeAlias
 
-from xdsl.ir import Block
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation
 
-from mpkc.dialects.sem_streams import BarrierOp, IterationOp, StreamsOp, WaitOp
+from mpkc.dialects.sem_streams import BarrierOp, IterationOp, StreamOp, StreamsOp, WaitOp
 from mpkc.dialects.sem_structure import Loop
 from mpkc.runtime.verify.integers import Value, both, choose, greater, lesser
 from mpkc.runtime.verify.places import Place, Places
-from mpkc.runtime.verify.requirements import Cover, Form, Requirement
+from mpkc.runtime.verify.requirements import Cover, Form, Requirement, Target
 
 Key: TypeAlias = tuple[object, ...]
 State: TypeAlias = dict[Key, Value]
@@ -43,8 +45,8 @@ class Ghosts:
         self.places, self.engine = places, engine
         self.requirements = list(requirements)
         self.root = places.structure.loops[0]
-        self.runs = {self.root, *(loop for runner, loop in places.begins if runner == engine)}
-        self.barriers = bool(places.barriers.get(engine))
+        self.runs = dict.fromkeys([self.root, *(loop for runner, loop in places.begins if runner == engine)])
+        self.barriers = [met for met in places.barriers.values() if engine in met]
         self.depth: dict[tuple[Loop, Key], int] = {}
         self.tracked: dict[Loop, list[Place]] = {}
         self.semaphores = list(places.streams.semaphore_names)
@@ -56,7 +58,9 @@ class Ghosts:
                     self._track(cover.member)
             if self._runs(requirement.own.member.loop):
                 self._watch(requirement.own, ("entries", requirement.own.member.loop))
-        self.awaited = list(dict.fromkeys(r.own.member.name for r in self.requirements))
+        self.awaited = list(
+            dict.fromkeys(r.own.member.name for r in self.requirements if self._runs(r.own.member.loop))
+        )
 
     def missing(self, requirement: Requirement) -> Loop | None:
         """A loop that the engine would have to run in order to know what `requirement` needs."""
@@ -79,12 +83,37 @@ class Ghosts:
 
     def single(self, member: Place) -> bool:
         """Whether all that signals its semaphore stands in one loop: then the count follows from entries."""
-        signals = self.places.members.get(member.signal or "", ())
-        return all(each.loop is member.loop for each in signals)
+        return all(each.loop is member.loop for each in self.places.members.get(member.signal or "", ()))
 
     def quantity(self, member: Place) -> Key:
         """The counter that tells how far `member` is."""
         return ("entries", member.loop) if self.single(member) else ("count", member.name)
+
+    def scale(self, member: Place) -> int:
+        """How many signals a unit of its quantity stands for."""
+        return len(self.places.members[member.signal or ""]) if self.single(member) else 1
+
+    def around(self, op: Operation) -> set[Loop]:
+        """The loops that an operation of the stream stands in; those that it begins itself count too."""
+        found = {head for region in op.regions[:1] for head in self.places.heads[region.block]}
+        block = op.parent
+        while block is not None and block in self.places.heads:
+            found.update(self.places.heads[block])
+            outer = block.parent_op()
+            if isinstance(outer, scf.WhileOp):
+                found.update(self.places.heads[outer.before_region.block])
+            block = outer.parent if outer else None
+        return found
+
+    @cached_property
+    def counted(self) -> set[Loop]:
+        """The loops whose entries matter."""
+        found = {member.loop for r in self.requirements for member in (r.own.member, *(c.member for c in r.covers))}
+        found |= {loop for loop, _ in self.depth}
+        for signals in self.places.members.values():
+            if len({each.loop for each in signals}) > 1:
+                found |= {each.loop for each in signals}
+        return found & set(self.runs)
 
     def _track(self, member: Place) -> None:
         members = self.tracked.setdefault(member.loop, [])
@@ -101,8 +130,10 @@ class Ghosts:
 
     def passed_in(self, block: Block) -> list[Place]:
         """What is to be passed by on the way through a block, in order."""
+        if not self.tracked:
+            return []
         loops = list(self.places.heads[block])
-        if block.parent_op() is self.places.streams.streams[self.engine]:
+        if isinstance(block.parent_op(), StreamOp):
             loops.append(self.root)
         return sorted((m for loop in loops for m in self.tracked.get(loop, ())), key=lambda member: member.position)
 
@@ -152,8 +183,7 @@ class Ghosts:
         """A barrier: all that comes before it on any engine has retired, and some semaphores are 0."""
         op = barrier.op
         assert isinstance(op, BarrierOp)
-        number = self.places.barriers[self.engine].index(barrier)
-        there = {engine: found[number] for engine, found in self.places.barriers.items() if number < len(found)}
+        there = next(met for met in self.barriers if met[self.engine] is barrier)
         for semaphore in self.semaphores:
             members = self.places.members.get(semaphore, ())
             if members and all(self._runs(each.loop) for each in members) and members[0].engine in there:
@@ -162,7 +192,7 @@ class Ghosts:
             state["reset", semaphore.data] = state["known", semaphore.data]
         for name in self.awaited:
             member = self.places.by_label[name]
-            if self._runs(member.loop) and member.engine in there:
+            if member.engine in there:
                 late = int(self.places.pending(member, there[member.engine]))
                 state["retired", name] = state["entries", member.loop] - late
 
@@ -179,12 +209,12 @@ class Ghosts:
 
     def retirements(self, state: State, cover: Cover) -> Value:
         """How often its member must have retired: condition (1)."""
-        return self._up_to(state, cover, ("entries", cover.member.loop))
+        return self.up_to(state, cover.target, ("entries", cover.member.loop))
 
     def signals(self, state: State, cover: Cover) -> Value:
         """How many signals its semaphore must have had, since the beginning, for that."""
         member = cover.member
-        found = self._up_to(state, cover, self.quantity(member))
+        found = self.up_to(state, cover.target, self.quantity(member))
         if not self.single(member):
             return found
         assert member.signal is not None
@@ -205,8 +235,8 @@ class Ghosts:
             return None
         return self._sum(state["entries", each.loop] - int(self.places.ahead(each, at)) for each in members)
 
-    def _up_to(self, state: State, cover: Cover, quantity: Key) -> Value:
-        target = cover.target
+    def up_to(self, state: State, target: Target, quantity: Key) -> Value:
+        """What a counter is at a target."""
         if target.form is Form.NOW:
             return state[quantity]
         if target.form is Form.EARLIER:

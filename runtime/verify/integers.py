@@ -89,6 +89,10 @@ def computed(op: Operation, operands: Sequence[Value], unknown: Callable[[Attrib
         OpError: a division of numbers by zero, a shift of them that is too long.
     """
     type_ = op.results[0].type
+    compute = _RING.get(type(op))
+    if compute is not None and bits_of(type_) > 1:
+        found = compute(*operands)
+        return unknown(type_) if found is None else found
     match op:
         case arith.ConstantOp(value=IntegerAttr() as constant):
             return bool(constant.value.data) if bits_of(type_) == 1 else constant.value.data
@@ -100,9 +104,6 @@ def computed(op: Operation, operands: Sequence[Value], unknown: Callable[[Attrib
             pass
     if bits_of(op.operands[0].type) == 1:
         return _of_truths(op, operands, unknown)
-    if (compute := _RING.get(type(op))) is not None:
-        found = compute(*operands)
-        return unknown(type_) if found is None else found
     if all(isinstance(operand, int) for operand in operands):
         numbers = [reduced(each, bits_of(o.type), True) for each, o in zip(operands, op.operands, strict=True)]
         result = evaluate(op, numbers)

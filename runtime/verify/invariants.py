@@ -1,30 +1,32 @@
-"""Candidates for invariants of loops: linear relations that hold on all runs seen.
+"""Invariants of loops that are linear: what a loop carries, in terms of ghost counters.
 
-They relate what a loop carries to ghost counters, and are not guessed from how an allocator writes its counters: these
-may be folded, scaled, hoisted and shared as clean-up likes. Which of them hold on every way is for a proof to say.
+They are not guessed from how an allocator writes its counters: these may be folded, scaled, hoisted and shared as
+clean-up likes. States at the head of a loop span an affine space; what is linear and holds in all of them is a basis of
+the relations that hold in that space. It starts with states that runs have seen, and grows by every state that a proof
+finds to follow from it, until none does: then it is the least space that is inductive.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import OpResult, SSAValue
 
-from mpkc.runtime.verify.ghosts import Ghosts, State
-from mpkc.runtime.verify.integers import Value, as_integer, choose
-from mpkc.runtime.verify.observed import Head
-from mpkc.runtime.verify.requirements import Form
+from mpkc.runtime.verify.columns import Columns
+from mpkc.runtime.verify.ghosts import State
+from mpkc.runtime.verify.integers import Value
 
 PRIME = (1 << 61) - 1
-LARGEST_DIVISOR = 16
+LARGEST_DIVISOR = 64
 
 Samples: TypeAlias = Sequence[tuple[State, Sequence[Value]]]
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Relation:
     """A linear form of columns that is 0, or 0 or more; see `Columns`."""
 
     terms: tuple[tuple[int, int], ...]
@@ -38,61 +40,50 @@ class Candidate:
         return total == 0 if self.equal else total >= 0
 
 
-class Columns:
-    """The integers that relations at the head of a loop are sought between: 1, ghosts, what follows from ghosts, and
-    what the loop carries.
+class Invariant:
+    """What is taken to hold at the head of a loop; weakened by each state that it does not hold in.
 
     Attributes:
-        changing: the numbers of those that change in the loop.
+        columns: what it speaks of.
+        parts: its conjuncts.
     """
 
-    def __init__(self, ghosts: Ghosts, head: Head):
-        self.ghosts, self.head = ghosts, head
-        self.keys = [key for key in ghosts.initial() if key[0] != "known" and key != ("entries", ghosts.root)]
-        self.place = {key: index + 1 for index, key in enumerate(self.keys)}
-        self.masked = sorted(self._masked(), key=str)
-        covers = {(cover.member.name, cover.target): cover for r in ghosts.requirements for cover in r.covers}
-        self.covers = list(covers.values())
-        written = {self.place[key] for key in head.counters if key in self.place}
-        self.first_argument = 1 + len(self.keys) + 2 * len(self.masked) + 2 * len(self.covers)
-        self.changing = written | set(range(self.first_argument, self.first_argument + len(head.arguments)))
+    def __init__(self, columns: Columns, samples: Samples):
+        self.columns = columns
+        self._basis: dict[int, list[int]] = {}
+        self._bounds = list(_inequalities(columns))
+        self.parts: list[Relation] = []
+        self._start([columns.of(state, arguments) for state, arguments in samples])
 
-    def _masked(self) -> set[tuple[object, ...]]:
-        """What history registers hold: a counter as it was j iterations back, 0 before there was one."""
-        found: set[tuple[object, ...]] = set()
-        for requirement in self.ghosts.requirements:
-            for cover in requirement.covers:
-                target = cover.target
-                if target.form is Form.BACK:
-                    found |= {(target.loop, self.ghosts.quantity(cover.member), j) for j in range(target.k + 1)}
-        return found
+    def admit(self, row: Sequence[int]) -> None:
+        """Weaken it so that it holds where the columns have these values."""
+        _extend(self._basis, row)
+        self._bounds = [bound for bound in self._bounds if bound.holds(row)]
+        self.parts = [*_equations(self._basis, len(self.columns)), *self._bounds]
 
-    def of(self, state: State, arguments: Sequence[Value]) -> list[Value]:
-        """All columns in one state at the head."""
-        ghosts = self.ghosts
-        found: list[Value] = [1, *(state[key] for key in self.keys)]
-        for loop, quantity, j in self.masked:
-            begun = state["iteration", loop] > j
-            found += (choose(begun, 1, 0), choose(begun, ghosts.past(state, loop, quantity, j), 0))  # pyright: ignore
-        for cover in self.covers:
-            owed = ghosts.signals(state, cover)
-            found += (choose(owed > 0, 1, 0), owed)
-        return [*found, *(as_integer(argument) for argument in arguments)]
+    def _start(self, rows: Sequence[Sequence[int]]) -> None:
+        """Admit rows, of which most follow from few."""
+        matrix = np.unique(np.array(rows, dtype=np.int64), axis=0)
+        for row in matrix[:1]:
+            self.admit(row.tolist())
+        while len(matrix):
+            factors = np.zeros((len(self.columns), len(self.parts)), dtype=np.int64)
+            for number, part in enumerate(self.parts):
+                for index, factor in part.terms:
+                    factors[index, number] = factor
+            totals = matrix @ factors
+            equal = np.array([part.equal for part in self.parts], dtype=bool)
+            matrix = matrix[np.any(np.where(equal, totals != 0, totals < 0), axis=1)]
+            for row in matrix[:: max(len(matrix) // 8, 1)]:
+                self.admit(row.tolist())
 
 
-def candidates(columns: Columns, samples: Samples) -> list[Candidate]:
-    """What holds in all samples and says something of what changes in the loop."""
-    rows = list(dict.fromkeys(tuple(columns.of(state, arguments)) for state, arguments in samples))
-    found = [*_equations(rows, columns.changing), *_inequalities(columns)]
-    return [candidate for candidate in found if all(candidate.holds(row) for row in rows)]
-
-
-def _inequalities(columns: Columns) -> Iterator[Candidate]:
+def _inequalities(columns: Columns) -> Iterator[Relation]:
     """What is carried is not negative, and at most what it is compared with."""
     for index, argument in enumerate(columns.head.arguments, columns.first_argument):
-        yield Candidate(((index, 1),), False)
+        yield Relation(((index, 1),), False)
         for bound in _compared_with(argument):
-            yield Candidate(((0, bound), (index, -1)), False)
+            yield Relation(((0, bound), (index, -1)), False)
 
 
 def _compared_with(argument: SSAValue) -> Iterator[int]:
@@ -107,21 +98,17 @@ def _compared_with(argument: SSAValue) -> Iterator[int]:
                         pass
 
 
-def _equations(rows: Sequence[tuple[int, ...]], wanted: set[int]) -> Iterator[Candidate]:
-    """The wanted columns as linear forms of earlier ones: from a basis of the space that the rows span."""
-    if not rows:
-        return
-    basis: dict[int, list[int]] = {}
-    for row in rows:
-        _extend(basis, row)
-    pivots = sorted(basis)
-    for column in sorted(wanted - set(pivots)):
-        factors = {pivot: basis[pivot][column] for pivot in pivots if pivot < column and basis[pivot][column]}
+def _equations(basis: dict[int, list[int]], width: int) -> Iterator[Relation]:
+    """What is linear and 0 in the space that a basis spans."""
+    for column in range(width):
+        if column in basis:
+            continue
+        factors = {pivot: vector[column] for pivot, vector in basis.items() if vector[column]}
         found = _small(list(factors.values()))
         if found is not None:
             divisor, numbers = found
             terms = tuple((pivot, -number) for pivot, number in zip(factors, numbers, strict=True))
-            yield Candidate((*terms, (column, divisor)), True)
+            yield Relation((*terms, (column, divisor)), True)
 
 
 def _extend(basis: dict[int, list[int]], row: Sequence[int]) -> None:

@@ -13,7 +13,7 @@ from mpkc.dialects.sem_structure import Loop
 from mpkc.runtime.verify.ghosts import Ghosts, Key, State
 from mpkc.runtime.verify.integers import Value, reduced
 from mpkc.runtime.verify.places import Place
-from mpkc.runtime.verify.walks import Goal, Walk, is_integer
+from mpkc.runtime.verify.walks import Goal, Steps, Walk, is_integer
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,9 @@ def body_of(op: Operation) -> Block:
     return op.regions[0].block
 
 
+TRIPS = (0, 1, 2, 3, 5)  # of loops in a wild run
+
+
 class Finished(Exception):
     """A run has taken its steps."""
 
@@ -48,13 +51,14 @@ class Run(Walk):
     """One way through a stream.
 
     Args:
-        wild: whether loops may stop early and conditionals go any way, so that few runs see much. What a run that is
-            not wild finds wrong is wrong.
+        wild: whether loops run any number of times and conditionals go any way, so that few runs see much. What a run
+            that is not wild finds wrong is wrong.
+        most: the iterations and instructions after which it ends.
     """
 
-    def __init__(self, ghosts: Ghosts, random: Random, wild: bool, steps: int = 400):
-        super().__init__(ghosts)
-        self.random, self.wild, self.steps = random, wild, steps
+    def __init__(self, ghosts: Ghosts, steps: Steps, random: Random, wild: bool, most: int = 250):
+        super().__init__(ghosts, steps)
+        self.random, self.wild, self.left = random, wild, most
         self.seen: dict[Operation, list[tuple[State, list[Value]]]] = {}
         self.wrong: list[tuple[Goal, State]] = []
         self.bindings: dict[str, int] = {}
@@ -90,10 +94,12 @@ class Run(Walk):
     def _for(self, op: scf.ForOp) -> list[Value | None]:
         low, high, step = (reduced(self.values[v], bits_of(v.type), True) for v in (op.lb, op.ub, op.step))
         variable, *carried = op.body.block.args
-        most = self.random.choice((0, 1, 2, 3, 5)) if self.wild else None
+        step = max(step, 1)
+        if self.wild:
+            high = low + step * self.random.choice(TRIPS)
         self._start(op.body.block)
         state = self.read(op.iter_args)
-        for index in range(low, high, max(step, 1))[:most]:
+        for index in range(low, high, step):
             self._step()
             self.write(carried, state)
             self._observe(op)
@@ -105,7 +111,7 @@ class Run(Walk):
 
     def _while(self, op: scf.WhileOp) -> list[Value | None]:
         before, after = op.before_region.block, op.after_region.block
-        most = self.random.choice((0, 1, 2, 3, 5)) if self.wild else None
+        left = self.random.choice(TRIPS)
         self._start(before)
         state = self.read(op.arguments)
         while True:
@@ -113,9 +119,9 @@ class Run(Walk):
             self.write(before.args, state)
             self._observe(op)
             goes_on, *state = self.block(before)
-            if not goes_on or most == 0:
+            if not left if self.wild else not goes_on:
                 return state
-            most = None if most is None else most - 1
+            left -= 1
             self.write(after.args, state)
             state = self.block(after)
 
@@ -134,8 +140,8 @@ class Run(Walk):
             self.ghosts.start(self.state, self.places.heads[block][0])
 
     def _step(self) -> None:
-        self.steps -= 1
-        if self.steps < 0:
+        self.left -= 1
+        if self.left < 0:
             raise Finished
 
     def _observe(self, op: Operation) -> None:

@@ -6,8 +6,10 @@ is the program's; `sem.iteration` says where a stream runs which of them.
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Block, Operation
 
 from mpkc.dialects.engine import is_instruction, label_of, signal_of
@@ -15,7 +17,9 @@ from mpkc.dialects.sem import ProgramOp
 from mpkc.dialects.sem_streams import BarrierOp, IterationOp, MarkerOp, ReadOp, StreamsOp
 from mpkc.dialects.sem_structure import Edge, Instruction, Loop, Structure, structure_of
 
-Position = tuple[tuple[int, int], ...]
+Position: TypeAlias = tuple[tuple[int, int], ...]
+BarrierKey: TypeAlias = tuple[Loop, ArrayAttr[StringAttr], ArrayAttr[StringAttr] | None, int]
+"""The loop, what is reset, which engines meet, and its number among those."""
 
 
 @dataclass(eq=False)
@@ -55,7 +59,7 @@ class Places:
         members: what signals each semaphore, in the order of its stream.
         begins: the directive of each loop in each stream, by engine and loop.
         heads: the loops whose directives stand in each block itself, in order.
-        barriers: the barriers of each stream, in order.
+        barriers: by what is the same of a barrier in all streams that it stands in, its places by engine.
         strange: what is wrong with the streams, where it is so wrong that nothing can be said of their waits.
     """
 
@@ -68,7 +72,7 @@ class Places:
     members: dict[str, list[Place]] = field(default_factory=dict[str, list[Place]])
     begins: dict[tuple[str, Loop], Place] = field(default_factory=dict[tuple[str, Loop], Place])
     heads: dict[Block, list[Loop]] = field(default_factory=dict[Block, list[Loop]])
-    barriers: dict[str, list[Place]] = field(default_factory=dict[str, list[Place]])
+    barriers: dict[BarrierKey, dict[str, Place]] = field(default_factory=dict[BarrierKey, dict[str, Place]])
     strange: list[tuple[Operation, str]] = field(default_factory=list[tuple[Operation, str]])
 
     @classmethod
@@ -115,6 +119,7 @@ class _Reader:
     def __init__(self, places: Places, engine: str):
         self.places, self.engine = places, engine
         self.order = 0
+        self.barriers: dict[tuple[Loop, ArrayAttr[StringAttr], ArrayAttr[StringAttr] | None], int] = {}
         self.unlabelled = iter([i for i in places.structure.instructions if i.label is None and i.engine == engine])
 
     def read(self, block: Block, loop: Loop, around: tuple[Block, ...]) -> None:
@@ -140,7 +145,9 @@ class _Reader:
                 case BarrierOp():
                     place = Place(op, self.engine, "a barrier", self.order, blocks, loop, position)
                     places.of[op] = place
-                    places.barriers.setdefault(self.engine, []).append(place)
+                    key = (loop, op.semaphores, op.engines)
+                    number = self.barriers[key] = self.barriers.get(key, -1) + 1
+                    places.barriers.setdefault((*key, number), {})[self.engine] = place
                 case scf.ForOp() | scf.IfOp() | scf.WhileOp() | scf.IndexSwitchOp():
                     for region in op.regions:
                         for nested in region.blocks:

@@ -17,11 +17,11 @@ from mpkc.dialects.scalars import INDEX_BITS, bits_of
 from mpkc.dialects.sem_structure import Loop
 from mpkc.runtime.verify.ghosts import Ghosts, Key, State
 from mpkc.runtime.verify.integers import Value, both, choose, is_truth, negated, reduced
-from mpkc.runtime.verify.invariants import Candidate, Columns
+from mpkc.runtime.verify.invariants import Invariant
 from mpkc.runtime.verify.observed import Head, body_of, cases_of
 from mpkc.runtime.verify.places import Place
 from mpkc.runtime.verify.smt import smt
-from mpkc.runtime.verify.walks import Goal, Walk
+from mpkc.runtime.verify.walks import Goal, Steps, Walk
 
 z3 = smt()
 
@@ -48,11 +48,15 @@ class Scope:
 
 @dataclass
 class Obligation:
-    """The candidates of a loop, at one of the places from which its head is reached."""
+    """The invariant of a loop, at one of the places from which its head is reached, where its columns are `row`."""
 
     op: Operation
     scope: Scope
-    formulas: list[Formula]
+    row: Sequence[Value]
+
+
+class Undecided(Exception):
+    """z3 does not know whether an invariant is inductive."""
 
 
 @dataclass
@@ -68,30 +72,31 @@ class Proof(Walk):
     """The proof that the waits of one engine are right.
 
     Args:
-        candidates: for invariants of each loop; none where a loop is not known to run.
+        invariants: of each loop, to be weakened; none where no run has seen a loop.
         timeout: for one question, in ms.
     """
 
     def __init__(
         self,
         ghosts: Ghosts,
-        candidates: Mapping[Operation, tuple[Columns, Sequence[Candidate]]],
+        steps: Steps,
+        invariants: Mapping[Operation, Invariant],
         bounds: Bounds,
         timeout: int,
     ):
+        self.fresh = 0
         self.solver = z3.Solver()
         self.solver.set("timeout", timeout)
         self.scope: Scope = Scope()
         self.bounds = bounds
-        self.candidates = candidates
-        self.literals: dict[Operation, list[Formula]] = {}
-        self.active: dict[Operation, set[int]] = {}
+        self.invariants = invariants
+        self.literals: dict[Operation, Formula] = {op: self._new("inv", z3.Bool) for op in invariants}
+        self.heads: dict[Operation, list[tuple[Scope, list[Value]]]] = {op: [] for op in invariants}
         self.obligations: list[Obligation] = []
         self.duties: list[Duty] = []
-        self.fresh = 0
         self.again = False
-        self.steps: list[tuple[Value, Value, Value]] = []
-        super().__init__(ghosts)
+        self.strides: list[tuple[Value, Value, Value]] = []
+        super().__init__(ghosts, steps)
 
     # What is known.
 
@@ -119,11 +124,12 @@ class Proof(Walk):
         self._fact(named == value)
         return named
 
-    def _fact(self, fact: Formula) -> None:
-        """What holds wherever the way comes here."""
+    def _fact(self, fact: Formula, scope: Scope | None = None) -> None:
+        """What holds wherever the way comes here, or in another scope."""
         if fact is not True:
-            scope = (*self.scope.literals[-1:], *self.scope.path)
-            self.solver.add(z3.Implies(z3.And(*scope), fact) if scope else fact)
+            scope = scope or self.scope
+            premises = (*scope.literals[-1:], *scope.path)
+            self.solver.add(z3.Implies(z3.And(*premises), fact) if premises else fact)
 
     @contextmanager
     def _iteration(self) -> Generator[None]:
@@ -187,7 +193,7 @@ class Proof(Walk):
         else:
             offset = self._new("p", z3.Int)
             self._fact(z3.And(step >= 1, offset >= number))
-            self.steps.append((offset, number, self.values[op.step]))
+            self.strides.append((offset, number, self.values[op.step]))
         self.values[variable] = low + offset
         self._fact(low + offset < high)
 
@@ -223,11 +229,10 @@ class Proof(Walk):
         self._oblige(op, head)
 
     def _oblige(self, op: Operation, head: Head) -> None:
-        if self.again or op not in self.candidates:
-            return
-        columns, found = self.candidates[op]
-        now = columns.of(self.state, self.read(head.arguments))
-        self.obligations.append(Obligation(op, self.scope, [candidate.holds(now) for candidate in found]))
+        if not self.again and op in self.invariants:
+            columns = self.invariants[op].columns
+            row = columns.of(self.state, self.read(head.arguments))
+            self.obligations.append(Obligation(op, self.scope, row))
 
     def _at_head(self, op: Operation, head: Head, entry: State, carried: Sequence[SSAValue]) -> None:
         """At the head of a loop, with anything that its invariants allow."""
@@ -239,14 +244,9 @@ class Proof(Walk):
         for value in carried:
             if value in head.arguments:
                 self.values[value] = self._new("c", z3.Bool if bits_of(value.type) == 1 else z3.Int)
-        if op in self.candidates:
-            columns, found = self.candidates[op]
-            now = columns.of(self.state, self.read(head.arguments))
-            if op not in self.literals:
-                self.literals[op] = [self._new("inv", z3.Bool) for _ in found]
-                self.active[op] = set(range(len(found)))
-            for literal, candidate in zip(self.literals[op], found, strict=True):
-                self._fact(z3.Implies(literal, candidate.holds(now)))
+        if op in self.invariants:
+            row = self.invariants[op].columns.of(self.state, self.read(head.arguments))
+            self.heads[op].append((self.scope, row))
         for key in head.counters:
             self._plain(key)
 
@@ -262,6 +262,8 @@ class Proof(Walk):
                 self._fact(value <= self.ghosts.past(state, loop, cast(Key, quantity), j - 1))
             case ("retired", str() as name):
                 self._fact(value <= state["entries", self.places.by_label[name].loop])
+            case ("reset", str() as semaphore):
+                self._fact(value <= state["known", semaphore])
             case ("entries", Loop(parent=around) as loop):
                 self._limit(loop)
                 if ("entries", around) in state:
@@ -283,7 +285,7 @@ class Proof(Walk):
         super().compute(op)
         if isinstance(op, arith.DivUIOp | arith.DivSIOp):
             dividend, divisor = self.read(op.operands)
-            for offset, number, step in self.steps:
+            for offset, number, step in self.strides:
                 if divisor is step and dividend is not None and _same(dividend, offset):
                     exact = True if isinstance(op, arith.DivUIOp) else offset < 1 << (INDEX_BITS - 1)
                     self.values[op.result] = choose(exact, number, self.values[op.result])
@@ -329,37 +331,40 @@ class Proof(Walk):
     # Questions.
 
     def settle(self) -> None:
-        """Drop candidates until what is left is inductive."""
+        """Weaken invariants until they are inductive."""
+        for op in self.invariants:
+            self._assume(op)
         open_ = True
         while open_:
             open_ = False
             for obligation in self.obligations:
-                open_ |= self._weaken(obligation)
+                while self._weaken(obligation):
+                    open_ = True
+
+    def _assume(self, op: Operation) -> None:
+        """Let a new literal stand for what the invariant of a loop has become."""
+        invariant, literal = self.invariants[op], self._new("inv", z3.Bool)
+        self.literals[op] = literal
+        for scope, row in self.heads[op]:
+            held = both(*(part.holds(row) for part in invariant.parts))
+            if held is not True:
+                self._fact(z3.Implies(literal, held), scope)
 
     def _weaken(self, obligation: Obligation) -> bool:
-        """Drop the candidates of one obligation that do not hold there; whether there were any."""
-        active = self.active[obligation.op]
-        dropped = False
-        while active:
-            doubtful = [index for index in active if obligation.formulas[index] is not True]
-            certain = [index for index in doubtful if obligation.formulas[index] is False]
-            if certain:
-                active.difference_update(certain)
-                dropped = True
-                continue
-            if not doubtful:
-                break
-            answer, model = self._ask(obligation.scope, [obligation.formulas[index] for index in doubtful])
-            if answer == z3.unsat:
-                break
-            dropped = True
-            false = (
-                [i for i in doubtful if z3.is_false(model.eval(obligation.formulas[i], model_completion=True))]
-                if model is not None
-                else []
-            )
-            active.difference_update(false or doubtful)
-        return dropped
+        """Admit a state that comes to the head of a loop where its invariant does not hold, if there is one."""
+        invariant = self.invariants[obligation.op]
+        formulas = [part.holds(obligation.row) for part in invariant.parts]
+        formulas = [formula for formula in formulas if formula is not True]
+        if not formulas:
+            return False
+        answer, model = self._ask(obligation.scope, formulas)
+        if answer == z3.unsat:
+            return False
+        if model is None:
+            raise Undecided
+        invariant.admit([_number(model, value) for value in obligation.row])
+        self._assume(obligation.op)
+        return True
 
     def refute(self, duty: Duty) -> tuple[Any, Any]:
         """Whether a goal can fail: z3's answer, and the model if it can."""
@@ -368,13 +373,16 @@ class Proof(Walk):
 
     def _ask(self, scope: Scope, formulas: Sequence[Formula]) -> tuple[Any, Any]:
         """Whether any of the formulas can fail in a scope, with the invariants that are left."""
-        invariants = [self.literals[op][index] for op, kept in self.active.items() for index in sorted(kept)]
         self.solver.push()
         self.solver.add(*scope.path, z3.Or(*(negated(formula) for formula in formulas)))
-        answer = self.solver.check(*scope.literals, *invariants)
+        answer = self.solver.check(*scope.literals, *self.literals.values())
         model = self.solver.model() if answer == z3.sat else None
         self.solver.pop()
         return answer, model
+
+
+def _number(model: Any, value: Value) -> int:
+    return value if isinstance(value, int) else model.eval(value, model_completion=True).as_long()
 
 
 def _same(a: Value, b: Value) -> bool:

@@ -20,19 +20,20 @@ from xdsl.ir import Operation
 
 from mpkc.dialects.sem import ProgramOp
 from mpkc.dialects.sem_streams import StreamsOp
+from mpkc.runtime.verify.columns import Columns
 from mpkc.runtime.verify.ghosts import Ghosts, State, waited_by
-from mpkc.runtime.verify.invariants import Candidate, Columns, candidates
+from mpkc.runtime.verify.invariants import Invariant
 from mpkc.runtime.verify.observed import Run
 from mpkc.runtime.verify.places import Place, Places
 from mpkc.runtime.verify.report import SHOWN, Check, Failure
 from mpkc.runtime.verify.requirements import requirements_of
 from mpkc.runtime.verify.told import wait_failure
-from mpkc.runtime.verify.walks import Goal, Wrong
+from mpkc.runtime.verify.walks import Goal, Steps, Wrong
 
 if TYPE_CHECKING:
     from mpkc.runtime.verify.proofs import Proof
 
-RUNS = 40  # from which invariants are read, of each engine
+RUNS = 24  # from which invariants are read, of each engine
 NAME = "waits"
 
 
@@ -79,11 +80,12 @@ class _Prover:
         waited = waited_by(places.streams, engine)
         consumers = [place for place in places.by_label.values() if place.engine == engine]
         requirements = [r for place in consumers for r in requirements_of(places, place, waited, rescued)]
+        self.steps: Steps = {}
         self.ghosts = Ghosts(places, engine, requirements)
 
     def prove(self, entries: dict[str, int], trips: dict[str, int], timeout_ms: int) -> int:
         """Prove all waits; the number of goals."""
-        runs = [Run(self.ghosts, Random(seed), wild=bool(seed % 3)) for seed in range(RUNS)]
+        runs = [Run(self.ghosts, self.steps, Random(seed), wild=bool(seed % 3)) for seed in range(RUNS)]
         for run in runs:
             run.run()
         if self._refuted_by(runs):
@@ -100,12 +102,11 @@ class _Prover:
     def _proof(self, runs: list[Run], entries: dict[str, int], trips: dict[str, int], timeout_ms: int) -> "Proof":
         from mpkc.runtime.verify.proofs import Bounds, Proof
 
-        found: dict[Operation, tuple[Columns, list[Candidate]]] = {}
+        found: dict[Operation, Invariant] = {}
         for head in {op: head for run in runs for op, head in run.heads.items()}.values():
-            columns = Columns(self.ghosts, head)
             samples = [sample for run in runs for sample in run.seen.get(head.op, ())]
-            found[head.op] = columns, candidates(columns, samples)
-        return Proof(self.ghosts, found, Bounds(entries, trips), timeout_ms)
+            found[head.op] = Invariant(Columns(self.ghosts, head), samples)
+        return Proof(self.ghosts, self.steps, found, Bounds(entries, trips), timeout_ms)
 
     def _refuted_by(self, runs: list[Run]) -> bool:
         """Tell the first thing that a run found wrong with each instruction."""

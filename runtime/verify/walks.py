@@ -7,7 +7,8 @@ control flow is gone through is left to those that go: one way (`observed`), or 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
+from typing import TypeAlias
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType, IntegerType
@@ -22,6 +23,34 @@ from mpkc.runtime.verify.ghosts import Ghosts, State
 from mpkc.runtime.verify.integers import Value, both, computed, greater, negated, reduced
 from mpkc.runtime.verify.places import Place, Position
 from mpkc.runtime.verify.requirements import Requirement
+
+
+class Step(Enum):
+    """What an operation is to those that go through streams."""
+
+    COMPUTE = auto()
+    ENTER = auto()
+    WAIT = auto()
+    MEET = auto()
+    ISSUE = auto()
+    CONTROL = auto()
+
+
+def step_of(op: Operation) -> Step | None:
+    """What `op` is; None for terminators, and declarations of buffers."""
+    if is_scalar(op):
+        return Step.COMPUTE
+    if is_instruction(op):
+        return Step.ISSUE
+    if isinstance(op, CONTROL_OPS):
+        return Step.CONTROL
+    return _STEPS.get(type(op))
+
+
+_STEPS: dict[type[Operation], Step] = {IterationOp: Step.ENTER, WaitOp: Step.WAIT, BarrierOp: Step.MEET}
+
+
+Steps: TypeAlias = dict[Block, list[tuple[Step, Operation]]]
 
 
 class Wrong(StrEnum):
@@ -53,9 +82,14 @@ class Goal:
 
 
 class Walk(ABC):
-    """One way through a stream."""
+    """One way through a stream.
 
-    def __init__(self, ghosts: Ghosts):
+    Args:
+        steps: keeps the operations of each block that do anything, for walks through the same stream.
+    """
+
+    def __init__(self, ghosts: Ghosts, steps: Steps):
+        self.known_steps = steps
         self.ghosts, self.places = ghosts, ghosts.places
         self.state: State = ghosts.initial()
         self.values: dict[SSAValue, Value] = {}
@@ -97,36 +131,46 @@ class Walk(ABC):
         places = self.places
         left = self.ghosts.passed_in(block)
         waits: list[tuple[str, Value]] = []
-        for op in block.ops:
-            if is_scalar(op):
-                self.compute(op)
-            elif isinstance(op, IterationOp):
-                place = places.of[op]
-                self._pass(left, place.position, before=True)
-                if op is not block.first_op:
-                    self.ghosts.start(self.state, place.loop)
-                self.ghosts.enter(self.state, place.loop)
-                self.entered(place.loop)
-                self._pass(left, place.position)
-            elif isinstance(op, WaitOp):
-                waits.append((op.semaphore.data, reduced(self.values[op.threshold], self.bits, self.signed)))
-            elif isinstance(op, BarrierOp):
-                self.ghosts.meet(self.state, places.of[op])
-            elif is_instruction(op):
-                place = places.of[op]
-                self._pass(left, place.position)
-                self.issue(place, self._goals(place, waits))
-                waits = []
-                for result in op.results:
-                    if is_integer(result.type):
-                        self.values[result] = self.unknown(result.type)
-            elif isinstance(op, CONTROL_OPS):
-                if (position := places.position(op)) is not None:
-                    self._pass(left, position, before=True)
-                self.control(op)
+        for step, op in self._steps(block):
+            match step:
+                case Step.COMPUTE:
+                    self.compute(op)
+                case Step.ENTER:
+                    place = places.of[op]
+                    self._pass(left, place.position, before=True)
+                    if op is not block.first_op:
+                        self.ghosts.start(self.state, place.loop)
+                    self.ghosts.enter(self.state, place.loop)
+                    self.entered(place.loop)
+                    self._pass(left, place.position)
+                case Step.WAIT:
+                    assert isinstance(op, WaitOp)
+                    threshold = reduced(self.values[op.threshold], self.bits, self.signed)
+                    waits.append((op.semaphore.data, threshold))
+                case Step.MEET:
+                    self.ghosts.meet(self.state, places.of[op])
+                case Step.ISSUE:
+                    place = places.of[op]
+                    self._pass(left, place.position)
+                    self.issue(place, self._goals(place, waits))
+                    waits = []
+                    for result in op.results:
+                        if is_integer(result.type):
+                            self.values[result] = self.unknown(result.type)
+                case Step.CONTROL:
+                    if left and (position := places.position(op)) is not None:
+                        self._pass(left, position, before=True)
+                    self.control(op)
         self._pass(left)
         end = block.last_op
         return self.read(end.operands) if isinstance(end, scf.YieldOp | scf.ConditionOp) else []
+
+    def _steps(self, block: Block) -> list[tuple[Step, Operation]]:
+        """The operations of a block that do anything here."""
+        found = self.known_steps.get(block)
+        if found is None:
+            found = self.known_steps[block] = [(step, op) for op in block.ops if (step := step_of(op))]
+        return found
 
     def _pass(self, left: list[Place], position: Position | None = None, before: bool = False) -> None:
         """Pass by the members that come up to a position, or `before` it; without one, all that are left."""

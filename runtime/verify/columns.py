@@ -1,0 +1,80 @@
+"""The integers at the head of a loop that its invariant relates."""
+
+from collections.abc import Callable, Sequence
+
+from mpkc.dialects.sem_structure import Loop
+from mpkc.runtime.verify.ghosts import Ghosts, Key, State
+from mpkc.runtime.verify.integers import Value, as_integer, choose, greater
+from mpkc.runtime.verify.observed import Head
+from mpkc.runtime.verify.requirements import Cover, Form
+
+
+class Columns:
+    """1, ghost counters, what follows from these and is not linear, and what the loop carries.
+
+    Attributes:
+        first_argument: the number of the first that the loop carries.
+    """
+
+    def __init__(self, ghosts: Ghosts, head: Head):
+        self.head = head
+        self.around = ghosts.around(head.op)
+        self._makers: dict[object, Callable[[State], Value]] = {"one": lambda state: 1}
+        self._add_counters(ghosts)
+        covers = [cover for requirement in ghosts.requirements for cover in requirement.covers]
+        covers = [cover for cover in covers if cover.target.loop is None or cover.target.loop in self.around]
+        for cover in covers:
+            self._add_histories(ghosts, cover)
+        for cover in covers:
+            self._add_owed(ghosts, cover)
+        self.first_argument = len(self._makers)
+
+    def __len__(self) -> int:
+        return self.first_argument + len(self.head.arguments)
+
+    def of(self, state: State, arguments: Sequence[Value]) -> list[Value]:
+        """All of them in one state."""
+        return [*(make(state) for make in self._makers.values()), *(as_integer(argument) for argument in arguments)]
+
+    def _add_counters(self, ghosts: Ghosts) -> None:
+        counted = ghosts.counted
+        for key in ghosts.initial():
+            match key:
+                case ("entries", Loop() as loop) if loop in counted and loop.parent is not None:
+                    self._add_counter(key)
+                case ("iteration", loop) if loop in self.around:
+                    self._add_counter(key)
+                case ("past" | "count" | "reset" | "retired", *_):
+                    self._add_counter(key)
+                case _:
+                    pass
+
+    def _add_counter(self, key: Key) -> None:
+        self._makers[key] = lambda state: state[key]
+
+    def _add_histories(self, ghosts: Ghosts, cover: Cover) -> None:
+        """What history registers hold: a counter as it was j iterations back, 0 before there was one."""
+        loop, quantity, semaphore = cover.target.loop, ghosts.quantity(cover.member), cover.member.signal
+        if loop is None:
+            return
+        scale = ghosts.scale(cover.member)
+        for j in range(cover.target.k + 1):
+
+            def masked(state: State, j: int = j) -> Value:
+                return choose(state["iteration", loop] > j, ghosts.past(state, loop, quantity, j), 0)
+
+            def since_reset(state: State, masked: Callable[[State], Value] = masked) -> Value:
+                return greater(scale * masked(state) - state["reset", semaphore], 0)
+
+            self._makers["begun", loop, j] = lambda state, j=j: choose(state["iteration", loop] > j, 1, 0)
+            if cover.target.form is Form.BACK:
+                self._makers["masked", loop, quantity, j] = masked
+                if ghosts.barriers:
+                    self._makers["since", loop, quantity, j, semaphore] = since_reset
+
+    def _add_owed(self, ghosts: Ghosts, cover: Cover) -> None:
+        """Whether anything is owed, and how much where that is more than histories tell."""
+        target, quantity = cover.target, ghosts.quantity(cover.member)
+        self._makers["some", target, quantity] = lambda state: choose(ghosts.up_to(state, target, quantity) > 0, 1, 0)
+        if target.form is Form.CLAMPED:
+            self._makers["clamped", target, quantity] = lambda state: ghosts.up_to(state, target, quantity)
