@@ -24,6 +24,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from mpkc.dialects.sem import InstOp, ProgramOp, ValueOp
 from mpkc.dialects.sem_distance import AfterAttr, distance, offset
+from mpkc.passes.semaphores.plan import Plan
+from mpkc.runtime.verify.product import Rescue
 
 INDEX = IndexType()
 LESS_UNSIGNED = 6  # the predicate ult of arith.cmpi
@@ -77,6 +79,15 @@ def make_program(
 
 def after_attr(label: str, components: object) -> AfterAttr:
     return distance(label, *components) if isinstance(components, tuple) else offset(label, components)
+
+
+def rescues(plan: Plan) -> list[Rescue]:
+    """The dependencies that a plan lets markers stand for."""
+    return [
+        Rescue(need.stands_for.name, need.consumer.name, need.producer.name)
+        for need in plan.needs.all
+        if need.stands_for is not None
+    ]
 
 
 def out_of_scope(op: Operation, visible: set[SSAValue] | None = None) -> SSAValue | None:
