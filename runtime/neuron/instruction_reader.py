@@ -1,6 +1,6 @@
 """Instructions of ISA text, one a line, checked against what the header declares."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -38,7 +38,7 @@ from mpkc.runtime.neuron.isa import (
     View,
     Wait,
 )
-from mpkc.runtime.neuron.lexer import Cursor, Token
+from mpkc.runtime.neuron.lexer import Cursor, Token, count, one_of
 from mpkc.runtime.neuron.tile_forms import FORMS
 from mpkc.runtime.neuron.tile_operations import attribute_of, verify_tile
 
@@ -69,13 +69,15 @@ class InstructionReader:
         self.jumps: list[tuple[str, Cursor, Token]] = []
         self.produced: set[str] = set()
         self.consumed: list[tuple[str, Cursor, Token]] = []
+        self.met: list[tuple[str, Cursor, Token]] = []
         self.updaters: dict[int, str] = {}
+        self.writers: dict[str, str] = {}
         self.plain: dict[str, Callable[[Cursor], Instruction]] = {
             "REGISTER_MOVE": self.move,
             "REGISTER_ALU": self.alu,
             "COMPARE_BRANCH": self.branch,
             "DRAIN": lambda line: Drain(line=line.number),
-            "HANDSHAKE": lambda line: Handshake(line=line.number),
+            "HANDSHAKE": self.handshake,
             "RESET": self.reset,
         }
 
@@ -93,11 +95,14 @@ class InstructionReader:
             return self.issued(line, token)
         raise line.error(f"unknown opcode {opcode}; there are: {', '.join([*self.plain, *ISSUED])}", token)
 
-    def check_after(self) -> None:
-        """Raise ParseError where a label is waited for that no opaque instruction has."""
+    def check_names(self, engines: Collection[str]) -> None:
+        """Raise ParseError where a label is waited for that no opaque instruction has, an engine met that is none."""
         for name, line, token in self.consumed:
             if name not in self.produced:
                 raise line.error(f"no INST or VALUE has the label @{name}", token)
+        for name, line, token in self.met:
+            if name not in engines:
+                raise line.error(f"no engine {name}; there are: {', '.join(engines)}", token)
 
     # Registers and control.
 
@@ -160,7 +165,7 @@ class InstructionReader:
         dest = self.register(line)
         line.expect("=")
         first = self.operand(line)
-        op = AluOp(_one_of(line, "operation", list(AluOp)))
+        op = AluOp(one_of(line, "operation", list(AluOp)))
         operands = [first]
         while len(operands) < ARITY[op]:
             if len(operands) > 1:
@@ -175,13 +180,23 @@ class InstructionReader:
             condition = Condition.ALWAYS
         else:
             left = self.operand(line)
-            condition = Condition(_one_of(line, "condition", [each for each in Condition if each != Condition.ALWAYS]))
+            condition = Condition(one_of(line, "condition", [each for each in Condition if each != Condition.ALWAYS]))
             operands, bits = (left, self.operand(line)), self.width(line)
         line.expect("->")
         token = line.next
         target = line.name("a label")
         self.jumps.append((target, line, token))
         return Branch(condition, operands, target, bits, line=line.number)
+
+    def handshake(self, line: Cursor) -> Handshake:
+        engines: list[str] = []
+        while not line.at_end:
+            token = line.next
+            engines.append(line.name("the name of an engine"))
+            self.met.append((engines[-1], line, token))
+        if engines and self.engine not in engines:
+            raise line.error(f"a handshake of other engines than {self.engine}, which comes to it")
+        return Handshake(tuple(engines), line=line.number)
 
     def reset(self, line: Cursor) -> Instruction:
         semaphores = [self.semaphore(line)]
@@ -254,7 +269,7 @@ class InstructionReader:
         flags: Sequence[str] = (),
     ) -> dict[str, Any]:
         """`key=value` and flags up to the end of the line, in any order."""
-        parsers = {**parsers, "depth": _count}
+        parsers = {**parsers, "depth": count}
         found: dict[str, Any] = {}
         while not line.at_end:
             token = line.next
@@ -277,7 +292,7 @@ class InstructionReader:
         return _known(line, "value", self.declared.values)
 
     def opaque(self, line: Cursor, opcode: Token, common: dict[str, Any]) -> Instruction:
-        parsers = {"cost": _count, "latency": _count, "after": self.after}
+        parsers = {"cost": count, "latency": count, "after": self.after}
         given = self.keys(line, opcode, parsers, ("cost",))
         is_value = opcode.text == "VALUE"
         label = common.get("label")
@@ -292,6 +307,9 @@ class InstructionReader:
         if label not in self.declared.values:
             known = ", ".join(self.declared.values) or "none"
             raise line.error(f"{opcode.text} writes the value that its label names; there are: {known}", opcode)
+        other = self.writers.setdefault(label, self.engine)
+        if other != self.engine:
+            raise line.error(f"engine {other} writes @{label} too: a value is one engine's", opcode)
 
     def after(self, line: Cursor) -> tuple[After, ...]:
         return line.listed(lambda: self.dependency(line))
@@ -305,9 +323,9 @@ class InstructionReader:
     def tile(self, line: Cursor, opcode: Token, common: dict[str, Any]) -> Instruction:
         form = FORMS[opcode.text]
         parsers: dict[str, Callable[[Cursor], Any]] = {
-            **{key: partial(_one_of, what=key, choices=choices) for key, choices in form.words.items()},
+            **{key: partial(one_of, what=key, choices=choices) for key, choices in form.words.items()},
             **dict.fromkeys(form.operands, self.tile_operand),
-            **dict.fromkeys(form.numbers, _count),
+            **dict.fromkeys(form.numbers, count),
         }
         needed = [key for key in parsers if key not in form.optional]
         given = self.keys(line, opcode, parsers, needed, form.flags)
@@ -374,18 +392,6 @@ def _known(line: Cursor, what: str, declared: Mapping[str, object]) -> str:
     if name not in declared:
         raise line.error(f"no {what} {name}; there are: {', '.join(declared) or 'none'}", token)
     return name
-
-
-def _count(line: Cursor) -> int:
-    return line.integer("an integer, 0 or more", 0)
-
-
-def _one_of(line: Cursor, what: str, choices: Sequence[str]) -> str:
-    token = line.next
-    word = line.word(f"the name of {'an' if what[0] in 'aeiou' else 'a'} {what}")
-    if word not in choices:
-        raise line.error(f"no {what} {word}; there are: {', '.join(choices) or 'none'}", token)
-    return word
 
 
 def _component(line: Cursor) -> Component:

@@ -217,7 +217,9 @@ class Drain(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Handshake(Instruction):
-    """`HANDSHAKE`: goes on once every engine of the program is at one."""
+    """`HANDSHAKE e0 e1`: goes on once each of these engines is at one with them; of all where none is named."""
+
+    engines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
@@ -161,3 +161,17 @@ class Cursor:
             if not self.optional(","):
                 self.fail("',' or ']'")
             yield item()
+
+
+def count(line: Cursor) -> int:
+    """A number of something."""
+    return line.integer("an integer, 0 or more", 0)
+
+
+def one_of(line: Cursor, what: str, choices: Sequence[str]) -> str:
+    """One of some words."""
+    token = line.next
+    word = line.word(f"the name of {'an' if what[0] in 'aeiou' else 'a'} {what}")
+    if word not in choices:
+        raise line.error(f"no {what} {word}; there are: {', '.join(choices) or 'none'}", token)
+    return word

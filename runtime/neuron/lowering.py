@@ -226,11 +226,13 @@ class Lowering:
     def barrier(self, op: BarrierOp) -> None:
         names = [name.data for name in op.semaphores]
         own = tuple(self.shared.semaphores[name] for name in names if self.shared.resets(name, self.code.engine))
+        engines = list(self.shared.streams.streams)
+        met = () if op.engine_names is None or set(op.engine_names) == set(engines) else op.engine_names
         self.emit(isa.Drain())
-        self.emit(isa.Handshake())
+        self.emit(isa.Handshake(met))
         if own:
             self.emit(isa.Reset(own))
-        self.emit(isa.Handshake())
+        self.emit(isa.Handshake(met))
 
     # Loops.
 

@@ -87,7 +87,7 @@ class _Reader:
         if self.name is None:
             raise end.error("no program: it begins with .program NAME")
         self.check_labels()
-        self.instructions.check_after()
+        self.instructions.check_names(self.streams)
         engines = (Engine(stream.name, stream.registers, tuple(stream.items)) for stream in self.streams.values())
         return Program(
             self.name,

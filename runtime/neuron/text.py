@@ -66,8 +66,8 @@ def instruction_text(instruction: Instruction) -> str:
             return f"COMPARE_BRANCH {compared} -> {name_text(target)}"
         case Drain():
             return "DRAIN"
-        case Handshake():
-            return "HANDSHAKE"
+        case Handshake(engines):
+            return " ".join(["HANDSHAKE", *map(name_text, engines)])
         case Reset(semaphores):
             return " ".join(["RESET", *(f"S[{number}]" for number in semaphores)])
         case Issued():

@@ -217,6 +217,17 @@ def test_a_handshake_that_is_not_met_is_a_deadlock() -> None:
     assert str(result.deadlock) == "deadlock\ne0: is at its handshake 2 (line 8), without e1"
 
 
+def test_a_handshake_of_some_engines_leaves_the_others_alone() -> None:
+    met = "HANDSHAKE e0 e2\n"
+    body = f".engine e0 registers 0\n{met}INST @A cost=10\n.engine e1 registers 0\nINST @B cost=10\n"
+    result = run(f"{body}.engine e2 registers 0\nDRAIN\n{met}", timeline=True)
+    assert result.deadlock is None
+    assert span(result, "A").issue == 20 + 600
+    assert span(result, "B").issue == 0
+    stuck = run(f"{body}.engine e2 registers 0\n").deadlock
+    assert str(stuck) == "deadlock\ne0: is at its handshake 1 (line 7), without e2"
+
+
 @pytest.mark.parametrize(
     ("body", "fault"),
     [

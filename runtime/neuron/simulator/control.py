@@ -49,8 +49,8 @@ def control_step(
             return _branch(instruction, at + 1, engine.targets[instruction.target], registers, cost)
         case Drain():
             return _drain(at + 1, cost)
-        case Handshake():
-            return _handshake(simulation)
+        case Handshake(engines):
+            return _handshake(simulation, engines)
         case Reset(semaphores):
             return _reset(simulation, semaphores, at + 1, cost)
         case _:
@@ -146,11 +146,12 @@ def _drain(after: int, cost: float) -> Step:
     return step
 
 
-def _handshake(simulation: Simulation) -> Step:
+def _handshake(simulation: Simulation, engines: tuple[str, ...]) -> Step:
     """The last engine that comes lets all go on."""
+    met = frozenset(engines or (engine.name for engine in simulation.engines))
 
     def step(engine: EngineState) -> int:
-        simulation.come_to_handshake(engine)
+        simulation.come_to_handshake(engine, met)
         return STOP
 
     return step

@@ -22,8 +22,8 @@ def deadlock_of(simulation: Simulation) -> Deadlock | None:
 
 
 def _handshake(engine: EngineState, simulation: Simulation) -> BlockedHandshake:
-    present = simulation.at_handshake
-    missing = tuple(each.name for each in simulation.engines if each not in present)
+    engines, present = next(met for met in simulation.at_handshake.items() if engine in met[1])
+    missing = tuple(each.name for each in simulation.engines if each.name in engines and each not in present)
     return BlockedHandshake(engine.name, engine.line, engine.handshakes, missing)
 
 

@@ -76,7 +76,7 @@ class Simulation:
         }
         self.opaque = OpaqueInstructions()
         self.detector: RaceDetector | None = None
-        self.at_handshake: list[EngineState] = []
+        self.at_handshake: dict[frozenset[str], list[EngineState]] = {}
         self.fault: str | None = None
         self.steps = 0
         self._names_iterations = options.values or options.races or options.explain or options.timeline
@@ -145,13 +145,13 @@ class Simulation:
         engine.free += 1  # the step that stopped it
         self.steps = steps
 
-    def come_to_handshake(self, engine: EngineState) -> None:
-        """An engine is at a handshake; the last one that comes lets all go on."""
+    def come_to_handshake(self, engine: EngineState, engines: frozenset[str]) -> None:
+        """An engine is at a handshake of these engines; the last one that comes lets all go on."""
         engine.handshakes += 1
         engine.free -= 1  # it stops the engine, and is not tried again
-        present = self.at_handshake
+        present = self.at_handshake.setdefault(engines, [])
         present.append(engine)
-        if len(present) < len(self.engines):
+        if len(present) < len(engines):
             return
         cost, latest = self.machine.costs.barrier, max(each.time for each in present)
         known = np.maximum.reduce([each.clock for each in present])
@@ -165,7 +165,7 @@ class Simulation:
             np.copyto(each.clock, known)
             each.at += 1
             self.resume(each, latest + cost)
-        present.clear()
+        del self.at_handshake[engines]
 
     # The pipeline.
 
