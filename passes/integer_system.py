@@ -60,6 +60,8 @@ class System:
 
     def lowest(self, variable: int) -> Bound | None:
         """The least value of a variable in a solution, or less; -inf where nothing bounds it, None if unsolvable."""
+        if not self._constraints:
+            return None if self._empty() else self.lower[variable]
         system = self.propagated()
         if system is None:
             return None
@@ -72,6 +74,8 @@ class System:
         return None if high <= low + MOST_VALUES else low + MOST_VALUES + 1
 
     def _search(self, nodes: list[int]) -> bool:
+        if not self._constraints:
+            return not self._empty()
         system = self.propagated()
         if system is None:
             return False
@@ -85,6 +89,9 @@ class System:
             system.within([(variable, value, value)])._search(nodes)
             for value in range(low, low + int(widths[variable]) + 1)
         )
+
+    def _empty(self) -> bool:
+        return any(low > high for low, high in zip(self.lower, self.upper, strict=True))
 
     def _undecided(self) -> set[int]:
         """The variables, not fixed, of constraints that some values within their bounds would break."""
@@ -109,7 +116,7 @@ class System:
             for terms, lower, upper in self._constraints:
                 if not self._tighten(terms, lower, upper):
                     return False
-            if any(low > high for low, high in zip(self.lower, self.upper, strict=True)):
+            if self._empty():
                 return False
             if before == (tuple(self.lower), tuple(self.upper)):
                 break

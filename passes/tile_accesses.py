@@ -129,12 +129,12 @@ class Accesses:
 
     def touches(self) -> Iterator[Touch]:
         """What each instruction reads and writes, by instruction in textual order, then the cells of values."""
-        for op in self._structure.program.walk():
-            if (instruction := self._structure.by_op.get(op)) is not None:
-                if isinstance(op, TileInstruction):
-                    for index, access in op.accesses():
-                        region = self._element(op) if isinstance(op, ValueOp) else self._region(op.operands[index])
-                        yield Touch(instruction, region, access is Access.WRITE)
+        for instruction in self._structure.instructions:
+            op = instruction.op
+            if isinstance(op, TileInstruction):
+                for index, access in op.accesses():
+                    region = self._element(op) if isinstance(op, ValueOp) else self._region(op.operands[index])
+                    yield Touch(instruction, region, access is Access.WRITE)
         for instruction in self._structure.instructions:
             if is_value(instruction.op) and isinstance(instruction.op, TileInstruction):
                 yield from self._cell(instruction)

@@ -8,17 +8,17 @@ to consumer come first: only they can be on the way of another.
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import inf
 from typing import TypeAlias
 
-from xdsl.ir import SSAValue
-
 from mpkc.dialects.sem_structure import Instruction, Loop, LoopKind, Structure
 from mpkc.passes.integer_system import Bound
-from mpkc.passes.tile_accesses import Accesses, Touch
+from mpkc.passes.tile_accesses import Accesses
 from mpkc.passes.tile_distances import Distances
 from mpkc.passes.tile_integers import Integers
 from mpkc.passes.tile_order import FAR_ON, Between, Blocks
+from mpkc.passes.tile_sharers import Sharers, sharers
 from mpkc.passes.tile_waits import Wait, Waits
 
 Common: TypeAlias = tuple[Loop, ...]
@@ -111,57 +111,39 @@ def _between(blocks: Blocks, dependency: Dependency) -> Between:
 
 def _dependencies(structure: Structure, integers: Integers, blocks: Blocks) -> Iterator[Dependency]:
     """The dependencies of all pairs of instructions, one of a kind."""
-    touches: dict[SSAValue, list[Touch]] = {}
-    for touch in Accesses(structure, integers).touches():
-        touches.setdefault(touch.region.root, []).append(touch)
-    distances = Distances(integers)
     found: dict[Wait, Dependency] = {}
-    for of_root in touches.values():
-        for earlier, later in _conflicts(sorted(of_root, key=lambda touch: blocks.rank[touch.instruction])):
-            for dependency in _of_pair(distances, earlier, later):
-                _note(found, dependency)
+    distances = Distances(integers)
+    for row in sharers(Accesses(structure, integers).touches(), blocks.rank):
+        for producers, consumers in product(row, row):
+            if producers.written or consumers.written:
+                for dependency in _of_pair(distances, producers, consumers):
+                    _note(found, dependency)
     yield from found.values()
 
 
-def _conflicts(touches: list[Touch]) -> Iterator[tuple[Touch, Touch]]:
-    """The pairs of which one writes, the earlier one first; a touch that writes conflicts with itself."""
-    writes, both = list[Touch](), list[Touch]()
-    for later in touches:
-        both.append(later)
-        if later.writes:
-            writes.append(later)
-        for earlier in both if later.writes else writes:
-            yield earlier, later
-
-
-def _of_pair(distances: Distances, earlier: Touch, later: Touch) -> Iterator[Dependency]:
-    first, second = earlier.instruction, later.instruction
-    common, exclusive = _common(first, second)
+def _of_pair(distances: Distances, producers: Sharers, consumers: Sharers) -> Iterator[Dependency]:
+    common, exclusive = _common(producers.loop, consumers.loop)
     shared = tuple(loop for loop in common if loop.counted)
-
-    def of(producer: Touch, consumer: Touch, within: bool) -> Iterator[Dependency]:
-        at_once, carried = distances.between(
-            producer.instruction, producer.region, consumer.instruction, consumer.region, common
-        )
-        for distance in (at_once, *carried) if within and at_once else carried:
-            wait = Wait(producer.instruction, consumer.instruction, distance.vector)
-            frame = common[-1] if distance.carrier is None else shared[distance.carrier]
-            yield Dependency(wait, common, frame, distance.least, dict(distance.first))
-
-    yield from of(earlier, later, first is not second and not exclusive)
-    if shared and earlier is not later:
-        yield from of(later, earlier, False)
+    within, carried = distances.between(producers.region, consumers.region, common, consumers.loop)
+    if within is not None and not exclusive:
+        for producer, consumer in producers.before(consumers):
+            wait = Wait(producer, consumer, within.vector)
+            yield Dependency(wait, common, common[-1], within.least, dict(within.first))
+    for distance, (producer, consumer) in product(
+        carried, producers.in_iterations_before(consumers) if carried else ()
+    ):
+        wait = Wait(producer, consumer, distance.vector)
+        yield Dependency(wait, common, shared[distance.carrier], distance.least, dict(distance.first))
 
 
-def _common(first: Instruction, second: Instruction) -> tuple[Common, bool]:
-    """The loops that two instructions share, and whether they stand in two branches of one conditional."""
-    one, other = first.loop.path, second.loop.path
-    depth = 0
-    while depth < min(len(one), len(other)) and one[depth] is other[depth]:
-        depth += 1
-    if depth == min(len(one), len(other)):
-        return one[:depth], False
-    return one[:depth], one[depth].op is other[depth].op and one[depth].kind in BRANCHES
+def _common(one: Loop, other: Loop) -> tuple[Common, bool]:
+    """The loops around two loops, themselves among them; whether they are in two branches of one conditional."""
+    shared = tuple(a for a, b in zip(one.path, other.path, strict=False) if a is b)
+    depth = len(shared)
+    if depth == min(len(one.path), len(other.path)):
+        return shared, False
+    a, b = one.path[depth], other.path[depth]
+    return shared, a.op is b.op and a.kind in BRANCHES
 
 
 def _note(found: dict[Wait, Dependency], dependency: Dependency) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 
 from mpkc.dialects.sem_distance import EVERY, Component
-from mpkc.dialects.sem_structure import Instruction, Loop
+from mpkc.dialects.sem_structure import Loop
 from mpkc.passes.integer_system import Bound, System
 from mpkc.passes.tile_accesses import Region, Span, Step
 from mpkc.passes.tile_integers import Affine, Integers, Quotient, Symbol, Trip
@@ -32,9 +32,9 @@ class Distance:
     first: tuple[tuple[Loop, int], ...] = ()
 
     @property
-    def carrier(self) -> int | None:
-        """Which of the shared loops carries it; None for a dependency within an iteration."""
-        return next((at for at, component in enumerate(self.vector) if component), None)
+    def carrier(self) -> int:
+        """Which of the shared loops carries it."""
+        return next(at for at, component in enumerate(self.vector) if component)
 
 
 class Distances:
@@ -42,23 +42,24 @@ class Distances:
 
     def __init__(self, integers: Integers):
         self._integers = integers
-        self._found: dict[tuple[Region, Region, Loop], tuple[Distance | None, tuple[Distance, ...]]] = {}
+        self._found: dict[tuple[Region, Region, Loop, Loop], tuple[Distance | None, tuple[Distance, ...]]] = {}
 
     def between(
-        self, producer: Instruction, source: Region, consumer: Instruction, sink: Region, common: Sequence[Loop]
+        self, source: Region, sink: Region, common: Sequence[Loop], consumer: Loop
     ) -> tuple[Distance | None, tuple[Distance, ...]]:
         """How the region `sink` of a consumer meets the region `source` of a producer.
 
         Args:
             common: the loops that they share, root first.
+            consumer: the loop that the consumer stands in.
 
         Returns:
             The class of distance 0, None if they do not meet in one iteration; the classes that loops carry.
         """
-        key = (source, sink, common[-1])
+        key = (source, sink, common[-1], consumer)
         if key not in self._found:
             shared = tuple(loop for loop in common if loop.counted)
-            inner = tuple(loop for loop in consumer.counted[len(shared) :])
+            inner = tuple(loop for loop in consumer.path[len(common) :] if loop.counted)
             within = _Meeting(self._integers, source, sink, shared, inner, len(shared)).within_iteration()
             carried = [
                 distance
