@@ -1,53 +1,100 @@
-"""`mpkc compile`: a program at any stage between tensor operators and a binary."""
+"""`mpkc compile`: a program at any stage between tensor operators, or engine instructions, and source or a binary."""
 
 from io import StringIO
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
 from mpkc.cli.common import grids_option, output_file, workers_option, write_output
+from mpkc.cli.engines import OF_SEMAPHORES, refuse_given, semaphore_options, setup_of
 from mpkc.cli.errors import UserError
 
-Stage = Literal["tops", "tgraph", "table", "source", "binary"]
-STAGES: tuple[Stage, ...] = ("tops", "tgraph", "table", "source", "binary")
+if TYPE_CHECKING:
+    from mpkc.engines import Setup
+    from mpkc.inputs import Input
+
+Stage = Literal["tops", "tgraph", "table", "tile", "sem", "source", "binary"]
+STAGES: tuple[Stage, ...] = ("tops", "tgraph", "table", "tile", "sem", "source", "binary")
+OF_NEURON: tuple[Stage, ...] = ("tile", "sem", "source")
+OF_GRAPHS: tuple[Stage, ...] = ("tops", "tgraph", "table", "source", "binary")
 ARCHS = ("sm_80", "sm_90a", "sm_100a")
 
 
 @click.command(name="compile")
 @click.argument("input")
 @click.option(
-    "--target", type=click.Choice(["cuda", "host"]), default="cuda", show_default=True, help="What it is for."
+    "--target", type=click.Choice(["cuda", "host", "neuron"]), default="cuda", show_default=True, help="What it is for."
 )
 @click.option("--emit", type=click.Choice(STAGES), default="source", show_default=True, help="Where to stop.")
 @click.option("-o", "--output", type=output_file, metavar="OUT", help="The file to write.  [default: standard output]")
 @click.option("--arch", type=click.Choice(ARCHS), default="sm_90a", show_default=True, help="Of a cuda binary.")
 @workers_option
 @grids_option
+@semaphore_options
 def compile_command(
-    input: str, target: str, emit: Stage, output: str | None, arch: str, workers: int | None, grids: str | None
+    input: str,
+    target: str,
+    emit: Stage,
+    output: str | None,
+    arch: str,
+    workers: int | None,
+    grids: str | None,
+    kind: str,
+    device: str,
+    counters: str | None,
 ) -> None:
-    """Compile INPUT to CUDA C++, or to a stage on the way.
+    """Compile INPUT to CUDA C++ or ISA text, or to a stage before.
 
     \b
     INPUT is an .mlir file, - for standard input, or a model.
         mpkc compile examples/mlp.mlir
         mpkc compile smollm2-135m --emit table --workers 132
         mpkc compile examples/mlp.mlir --emit binary --arch sm_100a -o mlp.cubin
+    A sem.program or a tile.kernel is for the neuron target. Its stages: `tile`, the program with its dependencies;
+    `sem`, with the stream of each engine beside it; `source`, ISA text.
+        mpkc compile examples/tile/matmul.mlir --target neuron --semaphores per-engine
     """
+    from mpkc.inputs import read_input
+
     if emit == "binary" and output is None:
         raise UserError("error: a binary needs a file to go to: add -o OUT")
-    write_output(compiled(input, target, emit, arch, workers, grids), output)
+    stages = OF_NEURON if target == "neuron" else OF_GRAPHS
+    if emit not in stages:
+        raise UserError(f"error: --emit {emit} does not go with --target {target}: use {', '.join(stages)}")
+    if target == "neuron":
+        refuse_given(("workers", "grids", "arch"), "--target neuron")
+        write_output(compiled_engines(read_input(input), emit, setup_of(kind, device, counters)), output)
+        return
+    refuse_given((*OF_SEMAPHORES, "device"), f"--target {target}")
+    write_output(compiled(read_input(input), target, emit, arch, workers, grids), output)
 
 
-def compiled(spec: str, target: str, stage: Stage, arch: str, workers: int | None, grids: str | None) -> str | bytes:
-    """The stage of INPUT."""
-    from mpkc.inputs import read_input
+def compiled_engines(given: "Input", stage: Stage, setup: "Setup") -> str:
+    """The stage of a multi-engine program; its remarks go to standard error."""
+    from mpkc.dialects.diagnostics import OpError
+    from mpkc.engines import compiled, engine_program
+    from mpkc.semaphores import prepare
+
+    program = engine_program(given.module)
+    if program is None:
+        raise OpError(given.module, "the neuron target takes a sem.program or a tile.kernel")
+    if stage == "tile":
+        return printed(ModuleOp([prepare(program, setup.kind, setup.machine)]))
+    found = compiled(given.module, program, setup)
+    for remark in found.remarks:
+        click.echo(remark, err=True)
+    return printed(found.module) if stage == "sem" else found.text
+
+
+def compiled(
+    given: "Input", target: str, stage: Stage, arch: str, workers: int | None, grids: str | None
+) -> str | bytes:
+    """The stage of a program of tensor operators, or of a task graph."""
     from mpkc.pipelines import Options
     from mpkc.targets import HOST_MIN_BYTES, compile_for, cores
 
-    given = read_input(spec)
     if stage == "tops":
         return printed(given.module)
     min_bytes = HOST_MIN_BYTES if target == "host" else Options.min_bytes

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -18,35 +18,44 @@ from mpkc.cli.common import (
     table,
     workers_option,
 )
+from mpkc.cli.engines import OF_SEMAPHORES, refuse_given, semaphore_options, setup_of
 from mpkc.cli.errors import UserError
 from mpkc.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
 
+    from mpkc.dialects.tops.base import Array
+    from mpkc.engines import Setup
     from mpkc.inputs import Input
+    from mpkc.running.neuron import NeuronRun
     from mpkc.running.program import Program
     from mpkc.running.tops import Results
+    from mpkc.runtime.bindings import Bindings
     from mpkc.runtime.reference.sem import Trace
     from mpkc.runtime.reference.tops import Weights
 
+NEURON = "neuron"
 TOLERANCE = 1e-3  # of the largest element of the reference
 
 
 @click.command()
 @click.argument("input")
-@click.option("--target", type=click.Choice(TARGETS), default="reference", show_default=True, help="Where it runs.")
+@click.option(
+    "--target", type=click.Choice((*TARGETS, NEURON)), default="reference", show_default=True, help="Where it runs."
+)
 @click.option("--inputs", metavar="IN.NPZ", help="Arrays by the names of arguments and weights.")
 @click.option("--bind", metavar="BINDINGS", help="Run-time integers, by name.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="Of other inputs.")
 @click.option("--outputs", type=output_file, metavar="OUT.NPZ", help="The file for the results.")
-@click.option("--check", is_flag=True, help="Compare the results with the float32 reference.")
+@click.option("--check", is_flag=True, help="Compare the results with the reference.")
 @workers_option
 @grids_option
+@semaphore_options
 @json_option
 def run(
     input: str,
-    target: TargetName,
+    target: TargetName | Literal["neuron"],
     inputs: str | None,
     bind: str | None,
     seed: int,
@@ -54,24 +63,29 @@ def run(
     check: bool,
     workers: int | None,
     grids: str | None,
+    kind: str,
+    device: str,
+    counters: str | None,
     as_json: bool,
 ) -> None:
     """Run a program once.
 
     \b
     INPUT is an .mlir file, - for standard input, or a model (its decoding step).
-    Tensor operators run on every target; a tile.kernel, a tile.worker and a
-    sem.program run on the reference target, in program order.
+    Tensor operators run on the reference, host and cuda targets; a tile.kernel
+    and a sem.program in program order on the reference target, or as ISA text
+    in the simulator of the neuron target; a tile.worker in program order.
         mpkc run examples/mlp.mlir --target host --check
         mpkc run examples/mlp.mlir --inputs in.npz --outputs out.npz
         mpkc run examples/tile/matmul.mlir --inputs in.npz
         mpkc run program.mlir --bind n=3,k=true,V=3,1,4
+        mpkc run program.mlir --bind n=3,k=true,V=3,1,4 --target neuron --check
 
     Exit code 1: with --check, where a result differs from the reference.
     """
     from mpkc.dialects import sem, tile
     from mpkc.inputs import read_input
-    from mpkc.running.arrays import load_arrays, save_arrays
+    from mpkc.running.arrays import load_arrays
     from mpkc.running.program import only_program
     from mpkc.running.tile import run_tile
     from mpkc.running.tops import Results, run_tops
@@ -83,6 +97,12 @@ def run(
     bindings = parse_bindings(bind or "")
     mega_kernel = {"--workers": workers, "--grids": grids}
     named = load_arrays(Path(inputs)) if inputs else {}
+    if target == NEURON:
+        refuse_given(("workers", "grids"), "--target neuron")
+        setup = setup_of(kind, device, counters)
+        results = neuron_results(given, setup, named, bindings, seed, check, as_json)
+        return finish(results, outputs, as_json) if results else None
+    refuse_given((*OF_SEMAPHORES, "device"), f"--target {target}")
     match program:
         case sem.ProgramOp():
             refuse(program, target, {"--inputs": inputs, "--outputs": outputs, "--check": check} | mega_kernel)
@@ -93,12 +113,70 @@ def run(
         case _:
             refuse(program, "reference", {"--bind": bind})
             results = run_tops(given, target, named, seed, weights_of(given, program, seed), check, workers, grids)
+    finish(results, outputs, as_json)
+
+
+def finish(results: "Results", outputs: str | None, as_json: bool) -> None:
+    """Write and report results; exit code 1 where they differ from the reference."""
+    from mpkc.running.arrays import save_arrays
+
     if outputs:
         with output_path(Path(outputs)) as part:
             save_arrays(part, results.arrays)
     report(results, as_json)
     if not all(map(close, results.errors.values())):
         raise SystemExit(1)
+
+
+def neuron_results(
+    given: "Input",
+    setup: "Setup",
+    named: "Mapping[str, Array]",
+    bindings: "Bindings",
+    seed: int,
+    check: bool,
+    as_json: bool,
+) -> "Results | None":
+    """Run on the neuron target; the arrays of a tile.kernel, else a report and None.
+
+    Exit code 1 for a deadlock, and where opaque instructions read other values than in program order.
+    """
+    from mpkc.dialects import sem
+    from mpkc.dialects.diagnostics import OpError
+    from mpkc.engines import engine_program
+    from mpkc.running.neuron import run_neuron
+
+    program = engine_program(given.module)
+    if program is None:
+        raise OpError(given.module, "the neuron target takes a sem.program or a tile.kernel")
+    made = run_neuron(given.module, program, setup, named, bindings, seed, check)
+    deadlock = made.simulated.deadlock
+    if isinstance(program, sem.ProgramOp):
+        report_executions(made, check, as_json)
+    if deadlock:
+        click.echo(str(deadlock), err=True)
+    if deadlock or made.different:
+        raise SystemExit(1)
+    return None if isinstance(program, sem.ProgramOp) else made.results
+
+
+def report_executions(made: "NeuronRun", check: bool, as_json: bool) -> None:
+    """Every execution of an opaque instruction, an engine's in order, and what differs."""
+    rows = [
+        {"instruction": e.name, "engine": e.engine, "iteration": list(e.iteration), "value": e.value}
+        for e in made.simulated.executions
+    ]
+    if as_json:
+        ok = made.simulated.ok and not made.different
+        return print_json({"executions": rows} | ({"ok": ok, "different": list(made.different)} if check else {}))
+    shown = table("instruction", "engine", "iteration", "value")
+    for e in made.simulated.executions:
+        value = "" if e.value is None else f"{e.value:016x}"
+        shown.add_row(e.name, e.engine, ",".join(map(str, e.iteration)) or "-", value)
+    print_table(shown)
+    for line in made.different:
+        click.echo(line)
+    return None
 
 
 def refuse(program: "Program", target: TargetName, options: Mapping[str, object]) -> None:

@@ -27,16 +27,31 @@ def run_tile(program: ProgramOp, named: Mapping[str, Array], bindings: Bindings,
     Raises:
         OpError: where an argument has no value and can't be given one, or more than one; where the program fails.
     """
-    inputs = dict(named)
-    numbers = bound_numbers(program, bindings)
-    for name, arg in zip(program.argument_names, program.body.block.args, strict=True):
-        if name in inputs and name in numbers:
-            raise OpError(program, f"the argument %{name} has two values: one bound, one among the inputs")
-        if name in inputs and not isa(arg.type, MemRefType):
-            check_number(program, name, arg.type, inputs[name])
-        elif name not in inputs and name not in numbers:
-            inputs[name] = seeded(program, name, arg.type, seed)
+    inputs, numbers = buffers(program, named, bindings, seed), bound_numbers(program, bindings)
+    for name in program.argument_names:
+        if name not in inputs and name not in numbers:
+            raise OpError(program, f"the argument %{name} has no value: bind it, {name}=VALUE")
     return run_kernel(program, inputs, numbers)
+
+
+def buffers(program: ProgramOp, named: Mapping[str, Array], bindings: Bindings, seed: int) -> dict[str, Array]:
+    """What is named, and the buffers that are not, seeded; numbers may be missing.
+
+    Raises:
+        OpError: a buffer that is bound, or that can't be seeded; a number with two values, or with a fraction.
+    """
+    inputs = dict(named)
+    for name, arg in zip(program.argument_names, program.body.block.args, strict=True):
+        if isa(arg.type, MemRefType):
+            if name in bindings.values:
+                raise OpError(program, f"the argument %{name} is a buffer: give it by --inputs")
+            if name not in inputs:
+                inputs[name] = seeded(program, name, arg.type, seed)
+        elif name in inputs:
+            if name in bindings.values:
+                raise OpError(program, f"the argument %{name} has two values: one bound, one among the inputs")
+            check_number(program, name, arg.type, inputs[name])
+    return inputs
 
 
 def bound_numbers(program: ProgramOp, bindings: Bindings) -> dict[str, Scalar]:
@@ -44,14 +59,7 @@ def bound_numbers(program: ProgramOp, bindings: Bindings) -> dict[str, Scalar]:
     if bindings.by_engine:
         engines = ", ".join(bindings.by_engine)
         raise OpError(program, f"values for one engine alone ({engines}): in program order all engines must agree")
-    buffers = {
-        name
-        for name, arg in zip(program.argument_names, program.body.block.args, strict=True)
-        if isa(arg.type, MemRefType)
-    }
     for name, values in bindings.values.items():
-        if name in buffers:
-            raise OpError(program, f"the argument %{name} is a buffer: give it by --inputs")
         if len(values) != 1:
             raise OpError(program, f"the argument %{name} has {len(values)} values: bind one")
     return {name: values[0] for name, values in bindings.values.items()}
@@ -64,10 +72,8 @@ def check_number(program: ProgramOp, name: str, type_: Attribute, value: Array) 
         raise OpError(program, f"the argument %{name} is one {type_}, not {value.dtype} {value.shape}")
 
 
-def seeded(program: ProgramOp, name: str, type_: Attribute, seed: int) -> Array:
+def seeded(program: ProgramOp, name: str, type_: MemRefType, seed: int) -> Array:
     """A buffer that the user does not give."""
-    if not isa(type_, MemRefType):
-        raise OpError(program, f"the argument %{name} has no value: bind it, {name}=VALUE")
     if not is_static(type_):
         raise OpError(program, f"the argument %{name} is {shape_text(type_)}: its size is open, so give it by --inputs")
     shape, element = type_.get_shape(), type_.element_type

@@ -1,0 +1,87 @@
+"""Options of the commands for multi-engine programs, and what they have in common."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from mpkc.cli.common import table
+from mpkc.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from mpkc.engines import Setup
+    from mpkc.runtime.machine import Machine
+    from mpkc.runtime.neuron.simulator import Result
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OF_SEMAPHORES = ("kind", "counters")
+"""The parameters of `semaphore_options` that mean nothing to task graphs."""
+
+
+def semaphore_options(function: F) -> F:
+    """`--semaphores`, `--device` and `--counters`."""
+    for option in (
+        click.option("--counters", metavar="TYPE", help="Of semaphores, such as ui8.  [default: the device's]"),
+        click.option("--device", default="generic", show_default=True, metavar="NAME", help="A machine description."),
+        click.option(
+            "--semaphores",
+            "kind",
+            default="per-loop",
+            show_default=True,
+            metavar="KIND",
+            help="barrier, per-instruction, per-loop, per-engine or unrolled.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def bind_option(function: F) -> F:
+    """`--bind`."""
+    return click.option("--bind", metavar="BINDINGS", help="Run-time integers of a multi-engine program, by name.")(
+        function
+    )
+
+
+def setup_of(kind: str, device: str, counters: str | None) -> "Setup":
+    """What the options say."""
+    from mpkc.engines import Setup
+
+    return Setup(kind, device_named(device), counters)
+
+
+def device_named(name: str) -> "Machine":
+    """The machine of `--device`."""
+    from mpkc.runtime.machine import MachineError, machine
+
+    try:
+        return machine(name)
+    except MachineError as err:
+        raise UserError(f"error: {err}") from err
+
+
+def refuse_given(names: Iterable[str], what: str) -> None:
+    """Raise where a parameter of the command was given that does not go with this kind of input."""
+    ctx = click.get_current_context()
+    for parameter in ctx.command.params:
+        if parameter.name in names and ctx.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
+            raise UserError(f"error: {parameter.opts[0]} does not go with {what}; {ctx.command_path} --help shows how")
+
+
+def is_isa(path: str) -> bool:
+    """Whether INPUT is ISA text."""
+    return Path(path).suffix == ".isa"
+
+
+def usage_table(result: "Result") -> "Table":
+    """What each engine did with its time."""
+    numbers = ("busy ns", "wait ns", "control ns")
+    rows = table("engine", *numbers, right=numbers)
+    for name, usage in result.engines.items():
+        rows.add_row(name, *(f"{ns:,.0f}" for ns in (usage.busy, usage.wait, usage.control)))
+    return rows
