@@ -277,6 +277,28 @@ def _count(thresholds: Array, signals: Executions) -> Array:
     return thresholds.clip(0, len(signals.rows) + 1).astype(np.int64)
 
 
+Observation = tuple[str, str, Iteration, tuple[tuple[str, bytes], ...], str | None, bytes]
+
+
+def observations(implementation: Implementation) -> list[Observation]:
+    """The engine, the instruction, its iteration, its waits and its signal, of each slot.
+
+    A wait is the semaphore and the thresholds in all lanes, 0 where it holds anyway; it is left out where it always
+    does, and so is a signal that nobody waits for.
+    """
+    found: list[Observation] = []
+    for engine, slots in implementation.slots.items():
+        for slot, active in zip(slots, implementation.active[engine], strict=True):
+            waits: dict[str, Array] = {}
+            for semaphore, value in slot.waits:
+                threshold = spread(implementation.threshold(value), IntegerType(64), implementation.lanes)
+                waits[semaphore] = np.maximum(waits.get(semaphore, 0), np.where(active, threshold, 0))
+            told = tuple((name, at.tobytes()) for name, at in sorted(waits.items()) if at.any())
+            found.append((engine, name_of(slot.op), slot.iteration, told, signal_of(slot.op), active.tobytes()))
+    waited = {name for observation in found for name, _ in observation[3]}
+    return [(*each[:4], each[4] if each[4] in waited else None, each[5]) for each in found]
+
+
 def accumulated(need: Array, active: Flags) -> Array:
     """What each slot and all before it on its engine ask; [slots, engines, lanes]."""
     return np.maximum.accumulate(np.where(active[:, None, :], need, -1), axis=0)

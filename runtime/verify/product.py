@@ -23,7 +23,7 @@ from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.verify.assignments import Assignment, Inputs, assignments, disagreeing
 from mpkc.runtime.verify.comparison import CHECK, Comparison, Rescue
 from mpkc.runtime.verify.execution import sites_of
-from mpkc.runtime.verify.prefixes import Implementation, Specification
+from mpkc.runtime.verify.prefixes import Implementation, Observation, Specification, observations
 from mpkc.runtime.verify.report import WaitFailure
 from mpkc.runtime.verify.runs import Integers, ProgramRun, StreamRun
 
@@ -119,7 +119,18 @@ class Product:
         views, parts = self.specification.views, streams.streams
         if sorted(parts) != sorted(views):
             return [WaitFailure(CHECK, f"there are streams of {list(parts)}, and the program has {list(views)}")]
-        runs = {engine: StreamRun(streams, parts[engine], view) for engine, view in views.items()}
+        runs = self._runs(streams)
         return Comparison(
             self.specification, Implementation(streams, runs), runs, self.inputs, rescued, barriers, strict
         ).failures()
+
+    def observed(self, streams: StreamsOp) -> list[Observation]:
+        """What each slot waits for and signals, in every lane: changes of `streams` that change none are not reached.
+
+        Waits for nothing, and signals that nothing waits for, are left out.
+        """
+        return observations(Implementation(streams, self._runs(streams)))
+
+    def _runs(self, streams: StreamsOp) -> dict[str, StreamRun]:
+        parts = streams.streams
+        return {engine: StreamRun(streams, parts[engine], view) for engine, view in self.specification.views.items()}

@@ -25,6 +25,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from mpkc.dialects.sem import InstOp, ProgramOp, ValueOp
 from mpkc.dialects.sem_distance import AfterAttr, distance, offset
 from mpkc.passes.semaphores.plan import Plan
+from mpkc.runtime.bindings import Bindings, bindings_of
 from mpkc.runtime.verify.product import Rescue
 
 INDEX = IndexType()
@@ -79,6 +80,22 @@ def make_program(
 
 def after_attr(label: str, components: object) -> AfterAttr:
     return distance(label, *components) if isinstance(components, tuple) else offset(label, components)
+
+
+def bindings_of_runs(rng: Random, made: Made, count: int = 8) -> list[Bindings]:
+    """Values for the run-time integers of a program, for some runs."""
+
+    def values(of: bool | int) -> list[int | bool]:
+        pattern = [rng.random() < 0.5 if isinstance(of, bool) else rng.randint(0, 3) for _ in range(7)]
+        return (pattern * MOST_EXECUTIONS)[: 8 * MOST_EXECUTIONS]
+
+    return [
+        bindings_of(
+            {"n": rng.randint(0, 4), "m": rng.randint(1, 3), "flag": rng.random() < 0.5}
+            | {label: values(given[0]) for label, given in made.shape.values.items()}
+        )
+        for _ in range(count)
+    ]
 
 
 def rescues(plan: Plan) -> list[Rescue]:

@@ -1,0 +1,198 @@
+"""Every check of allocated semaphores on one random program; as a script, on new programs until the time is up.
+
+python semaphore_checks.py --minutes 60 --seed 1
+"""
+
+import argparse
+import gc
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from random import Random
+
+from semaphore_fuzz import Made, bindings_of_runs, make_program, out_of_scope, rescues
+from semaphore_mutations import mutations
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
+from xdsl.transforms.loop_invariant_code_motion import LoopInvariantCodeMotionPass
+
+from mpkc.dialects.sem_streams import BarrierOp, StreamsOp
+from mpkc.parsing import new_context
+from mpkc.passes.sem_allocate import Allocation, allocate
+from mpkc.passes.sem_drop_counters import drop_counters
+from mpkc.passes.sem_simplify import simplify
+from mpkc.runtime.verify.product import Product, assigned_product, disagreeing_product
+
+KINDS = ("per-instruction", "per-loop", "per-engine")
+COUNTERS = ("ui32", "si32", "ui16", "ui8", "si8", "ui5", "ui4", "si4")
+CONTEXT = new_context()
+
+
+class Wrong(Exception):
+    """A check that failed on one program."""
+
+
+def check_trips(made: Made, seed: int, figures: Counter[str]) -> None:
+    """Each wait exact by itself in every small execution, for each kind of semaphores."""
+    product = assigned_product(made.op, seed)
+    figures["assignments"] += product.specification.lanes
+    figures["executions"] += product.executions
+    for kind in KINDS:
+        made_for = allocate(made.op, kind)
+        figures["rescued"] += bool(rescues(made_for.plan))
+        figures["kept per-engine"] += kind == "per-engine" and any(
+            group.kind == "per-engine" for group in made_for.plan.groups.all.values()
+        )
+        figures["not per-engine"] += kind == "per-engine" and any(
+            group.kind != "per-engine" for group in made_for.plan.groups.all.values()
+        )
+        expect_exact(product, made_for, kind, strict=True)
+
+
+def check_bindings(made: Made, seed: int, figures: Counter[str]) -> None:
+    """As `check_trips`, for integers of the program's own, counters of few bits, and barriers."""
+    rng = Random(seed)
+    product = Product(made.op, bindings=bindings_of_runs(rng, made))
+    figures["executions"] += product.executions
+    counters = rng.choice(COUNTERS)
+    for kind in ("barrier", *KINDS):
+        made_for = allocate(made.op, kind, counters)
+        barriers = any(isinstance(op, BarrierOp) for op in made_for.streams.walk())
+        figures["barriers"] += barriers
+        expect_exact(product, made_for, f"{kind} {counters}", barriers=barriers)
+
+
+def check_clean_up(made: Made, seed: int, figures: Counter[str]) -> None:
+    """As `check_bindings`, after each way to clean up the streams."""
+    rng = Random(seed)
+    product = Product(made.op, bindings=bindings_of_runs(rng, made))
+    figures["executions"] += product.executions
+    for clean in (_simplify, _canonicalize):
+        kind = rng.choice(KINDS)
+        made_for = allocate(made.op, kind)
+        clean(made_for.streams)
+        barriers = any(isinstance(op, BarrierOp) for op in made_for.streams.walk())
+        expect_exact(product, made_for, f"{kind} {clean.__name__}", barriers=barriers)
+
+
+def check_disagreement(made: Made, seed: int, figures: Counter[str]) -> None:
+    """Engines that disagree on trips block where the program says so.
+
+    It says nothing of a value, of which there is one for all; and a marker counts iterations, which disagree.
+    """
+    if made.shape.values:
+        return
+    product = disagreeing_product(made.op, seed)
+    figures["executions"] += product.executions
+    for kind in ("per-instruction", "per-loop"):
+        made_for = allocate(made.op, kind)
+        if not rescues(made_for.plan):
+            expect_exact(product, made_for, f"{kind}, engines disagree")
+
+
+def expect_exact(
+    product: Product, made_for: Allocation, what: str, barriers: bool = False, strict: bool = False
+) -> None:
+    found = product.check(made_for.streams, rescues(made_for.plan), barriers, strict)
+    if found:
+        raise Wrong(f"{what}: {found[0].message}")
+    if (operand := out_of_scope(made_for.streams)) is not None:
+        raise Wrong(f"{what}: %{operand.name_hint or '?'} is used where it is not visible")
+
+
+def _simplify(streams: StreamsOp) -> None:
+    simplify(streams)
+    drop_counters(streams)
+
+
+def _canonicalize(streams: StreamsOp) -> None:
+    module = ModuleOp([streams])
+    for clean in (CanonicalizePass(), CommonSubexpressionElimination(), LoopInvariantCodeMotionPass()):
+        clean.apply(CONTEXT, module)
+    drop_counters(streams)
+
+
+Check = Callable[[Made, int, Counter[str]], None]
+SOMETIMES: tuple[Check, ...] = (check_bindings, check_clean_up, check_disagreement)
+OFTEN = 10  # one program in so many gets each of the checks that take longer
+
+
+def check_program(seed: int, depth: int, figures: Counter[str], every: bool = False) -> str | None:
+    """Run the checks on program number `seed`; what is wrong, with the program."""
+    made = make_program(Random(seed), depth)
+    figures["programs"] += 1
+    checks: list[Check] = [check_trips]
+    if every or seed % OFTEN == 0:
+        made.op.verify()
+        checks += SOMETIMES
+    for check in checks:
+        try:
+            check(made, seed, figures)
+        except Exception as err:
+            figures["failures"] += 1
+            return f"// seed {seed} depth {depth}, {check.__name__}: {type(err).__name__}: {err}\n{made.op}\n"
+    return None
+
+
+def check_programs(seeds: Iterable[int], depth: int, figures: Counter[str], every: bool = False) -> Iterator[str]:
+    """What is wrong with the programs of `seeds`. Garbage is collected now and then: xDSL makes much, and no cycles."""
+    gc.collect()
+    gc.disable()
+    try:
+        for number, seed in enumerate(seeds):
+            if (wrong := check_program(seed, depth, figures, every)) is not None:
+                yield wrong
+            if number % 50 == 49:
+                gc.collect()
+    finally:
+        gc.enable()
+
+
+def check_mutations(seed: int, figures: Counter[str], most: int = 6) -> Iterator[str]:
+    """Put faults into the streams of one program; those that change a wait and are not caught."""
+    rng = Random(seed)
+    made = make_program(rng)
+    product = assigned_product(made.op, seed)
+    for kind in KINDS:
+        made_for = allocate(made.op, kind)
+        streams, allowed = made_for.streams, rescues(made_for.plan)
+        before = product.observed(streams)
+        faults = mutations(streams)
+        rng.shuffle(faults)
+        for fault in faults[:most]:
+            undo = fault.apply()
+            caught = bool(product.check(streams, allowed, strict=True))
+            reached = caught or product.observed(streams) != before
+            figures[f"{fault.kind}, {'caught' if caught else 'equivalent' if reached else 'not reached'}"] += 1
+            if reached and not caught:
+                yield f"// seed {seed} {kind}: {fault.kind}\n{made.op}\n{streams}\n"
+            undo()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=1, help="of the first program; others follow")
+    parser.add_argument("--save", type=Path, default=Path("fuzz-failures"), help="where failing programs are written")
+    options = parser.parse_args()
+    figures: Counter[str] = Counter()
+    end = time.monotonic() + 60 * options.minutes
+    seed = options.seed * 1_000_000
+    while time.monotonic() < end:
+        for wrong in check_programs(range(seed, seed + 50), 4 if seed % 500 == 0 else 3, figures, every=True):
+            options.save.mkdir(exist_ok=True)
+            path = options.save / f"{wrong.split()[2]}.mlir"
+            path.write_text(wrong)
+            print(f"{path}: {wrong.splitlines()[0]}", flush=True)
+        seed += 50
+        if sys.stderr.isatty():
+            print(f"\r{figures['programs']:,} programs, {figures['failures']} failures", end="", file=sys.stderr)
+    print(", ".join(f"{count:,} {name}" for name, count in figures.items()))
+    sys.exit(bool(figures["failures"]))
+
+
+if __name__ == "__main__":
+    main()
