@@ -22,6 +22,7 @@ PASSES = {
     "tgraph-pack": "PackPass",
     "tgraph-unpack": "UnpackPass",
     "tile-extract-dependencies": "ExtractDependenciesPass",
+    "sem-lower-views": "LowerViewsPass",
     "sem-simplify": "SimplifyPass",
     "sem-drop-counters": "DropCountersPass",
 }

@@ -23,7 +23,7 @@ from mpkc.runtime.neuron.isa import AluOp, Branch, Condition, Label, Operand, Re
 from mpkc.runtime.neuron.paths import Paths
 from mpkc.runtime.neuron.shared import Shared
 from mpkc.runtime.neuron.tile_parts import tile_parts
-from mpkc.runtime.neuron.views import Views
+from mpkc.runtime.neuron.views import size_of, tile_operand
 from mpkc.runtime.neuron.virtual import Code, Copies, Span
 
 VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, RotateOp)
@@ -41,7 +41,6 @@ class Lowering:
         self.code = Code(stream.engine.data)
         self.program = needs_of(stream.body.block, _is_of_the_program).values
         self.values: dict[SSAValue, Operand] = {}
-        self.views = Views(shared, self)
         self.labels = 0
         self.pending: WaitOp | None = None
         self.depth = 0
@@ -52,7 +51,6 @@ class Lowering:
             self.emit(isa.Move(self.define(arg), isa.ArgumentRef(self.shared.names[arg])))
         for op in used.scalars:
             self.scalar(op)
-        self.views.enter(used.buffers)
         self.block(self.stream.body.block)
         return self.code
 
@@ -78,12 +76,6 @@ class Lowering:
     def of(self, values: Sequence[SSAValue]) -> list[Operand]:
         return [self.values[value] for value in values]
 
-    def compute(self, op: AluOp, *operands: Operand) -> Register:
-        """Arithmetic on `index` that the program needs."""
-        register = self.register()
-        self.emit(isa.Alu(register, op, operands))
-        return register
-
     def copies(self, destinations: Sequence[SSAValue], sources: Sequence[Operand]) -> None:
         pairs = [(self.values[dest], source) for dest, source in zip(destinations, sources, strict=True)]
         kept = tuple((dest, source) for dest, source in pairs if isinstance(dest, Register) and dest != source)
@@ -106,9 +98,9 @@ class Lowering:
         if type(op) in SCALAR_OPS:
             self.scalar(op)
         elif isinstance(op, memref.DimOp):
-            self.values[op.result] = self.views.dimension(op)
+            self.emit(isa.Move(self.define(op.result), size_of(op, self.shared)))
         elif isinstance(op, VIEWS):
-            self.views.view(op)
+            pass
         elif is_instruction(op):
             self.instruction(op)
         else:
@@ -204,7 +196,9 @@ class Lowering:
                 )
             case TileInstruction():
                 parts = tile_parts(op)
-                shown = {key: self.views.operand(op, value, parts.indices) for key, value in parts.operands.items()}
+                shown = {
+                    key: tile_operand(op, value, self.values, self.shared) for key, value in parts.operands.items()
+                }
                 self.emit(
                     isa.Tile(
                         label=label,

@@ -29,7 +29,6 @@ class Used:
 
     numbers: Sequence[SSAValue]
     scalars: Sequence[Operation]
-    buffers: Sequence[SSAValue]
 
 
 class Shared:
@@ -126,7 +125,6 @@ class Shared:
         return Used(
             [arg for arg in self.streams.body.block.args if arg in found and _is_integer(arg.type)],
             [op for op in self._scalars() if op.results[0] in found],
-            [value for value in self.buffers if value in found],
         )
 
     def _scalars(self) -> Iterator[Operation]:

@@ -1,28 +1,25 @@
 """The operations of `tile` as instructions of the ISA: opcode, operands by key, options (`tile_forms`)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.tile_compute import FillOp, IotaOp, MapOp, MatmulOp, ReduceOp, SelectOp, TransposeOp
+from mpkc.dialects.tile_rings import constant
 from mpkc.dialects.tile_transfer import CopyOp, GatherOp, ScatterOp, TileInstruction, Transfer, ValueOp
 from mpkc.dialects.tile_types import Space, space_of
+from mpkc.runtime.neuron.views import LOWER_FIRST
 
 
 @dataclass(frozen=True)
 class TileParts:
-    """What an operation is made of.
-
-    Attributes:
-        indices: of the one element that is meant, where the operand is a whole buffer.
-    """
+    """What an operation is made of."""
 
     opcode: str
     operands: Mapping[str, SSAValue]
     options: Mapping[str, str | int] = field(default_factory=dict[str, str | int])
-    indices: Sequence[SSAValue] | None = None
 
 
 def tile_parts(op: TileInstruction) -> TileParts:
@@ -43,7 +40,9 @@ def tile_parts(op: TileInstruction) -> TileParts:
             operands = {"dst": op.dest, "rows": op.rows, "src": op.source}
             return TileParts("DMA_SCATTER", operands, _flags(add=op.add))
         case ValueOp():
-            return TileParts("TENSOR_LOAD", {"src": op.source}, indices=op.indices)
+            if any(constant(index) != 0 for index in op.indices):
+                raise OpError(op, f"'{op.name}' takes an element by its indices: {LOWER_FIRST}")
+            return TileParts("TENSOR_LOAD", {"src": op.source})
         case MatmulOp():
             operands = {"dst": op.dest, "lhs": op.lhs, "rhs": op.rhs} | _accumulate(op)
             flags = _flags(transpose_lhs=op.transpose_lhs, transpose_rhs=op.transpose_rhs)
