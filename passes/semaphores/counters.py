@@ -57,19 +57,6 @@ class Counter:
         return f"{self.counts.value}_{name}{back}"
 
 
-def starts_again(counter: Counter, epoch: Epoch) -> bool:
-    """Whether `counter` is set back by an epoch."""
-    match counter.counts:
-        case Counts.EPOCH:
-            return counter.loop is epoch.loop
-        case Counts.SIGNALS:
-            return engine_semaphore(counter.engine) in epoch.semaphores
-        case Counts.ENTRIES | Counts.ENDED:
-            return counter.loop in epoch.counters
-        case Counts.STARTED | Counts.TRIP:
-            return False
-
-
 class Counters:
     """All counters of one engine.
 
@@ -78,7 +65,9 @@ class Counters:
         updated: by control operation, those that it carries and hands on.
         local: by loop, those that live in it.
         signalling: the engines whose signals are counted.
-        iterations: what counts the iterations up to an epoch.
+        iterations: by loop of an epoch, what counts the iterations up to it.
+        restarting: by loop of an epoch, what it sets back to 0.
+        of_loop: ENTRIES and ENDED by the loop that they count.
     """
 
     def __init__(self, plan: Plan, engine: str):
@@ -86,6 +75,7 @@ class Counters:
         self.updated: dict[Operation, dict[Counter, None]] = {}
         self.local: dict[Loop, dict[Counter, None]] = {}
         self.signalling: dict[str, None] = {}
+        self.of_loop: dict[Loop, dict[Counter, None]] = {}
         for need in plan.waits_of(engine):
             group = plan.groups.of[need.producer]
             if group.kind == "per-engine":
@@ -94,12 +84,24 @@ class Counters:
                 self._trips(need)
             elif group.kind != "barrier":
                 self._entries(need)
-        self.iterations: dict[Epoch, Counter] = {}
+        self.restarting: dict[Loop, dict[Counter, None]] = {}
+        self.iterations: dict[Loop, Counter] = {}
         for epoch in (reset.epoch for reset in plan.resets if engine in reset.engines):
-            entries = Counter(Counts.ENTRIES, epoch.loop)
-            same = entries in self.carried and starts_again(entries, epoch)
-            counter = self.iterations[epoch] = entries if same else Counter(Counts.EPOCH, epoch.loop)
-            self._carry(counter, [epoch.loop])
+            self._restart(epoch)
+
+    def _restart(self, epoch: Epoch) -> None:
+        """Count the iterations up to an epoch, and carry to it what it sets back."""
+        entries = Counter(Counts.ENTRIES, epoch.loop)
+        same = entries in self.carried and epoch.loop in epoch.counters
+        counter = self.iterations[epoch.loop] = entries if same else Counter(Counts.EPOCH, epoch.loop)
+        self._carry(counter, [epoch.loop])
+        again = self.restarting[epoch.loop] = {counter: None}
+        again.update((each, None) for loop in epoch.counters for each in self.of_loop.get(loop, ()))
+        for name in self.signalling:
+            if engine_semaphore(name) in epoch.semaphores:
+                again[Counter(Counts.SIGNALS, engine=name)] = None
+        for loop in epoch.loop.path[1:]:
+            self.updated.setdefault(loop.op, {}).update(again)
 
     def _entries(self, need: Need) -> None:
         loop = need.producer.loop
@@ -110,10 +112,14 @@ class Counters:
             assert need.loop is not None
             counts, most = (Counts.ENDED, need.k) if need.form is Form.ENDED else (Counts.STARTED, need.k + 1)
             for j in range(1, most + 1):
-                self._live_in(need.loop, Counter(counts, loop, around=need.loop, j=j))
+                counter = Counter(counts, loop, around=need.loop, j=j)
+                self._live_in(need.loop, counter)
+                self.of_loop.setdefault(loop, {})[counter] = None
 
     def _entered(self, loop: Loop) -> None:
-        self._carry(Counter(Counts.ENTRIES, loop), [loop])
+        counter = Counter(Counts.ENTRIES, loop)
+        self._carry(counter, [loop])
+        self.of_loop.setdefault(loop, {})[counter] = None
 
     def _carry(self, counter: Counter, loops: Iterable[Loop]) -> None:
         if counter not in self.carried:

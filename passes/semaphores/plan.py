@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from mpkc.dialects.sem_structure import Loop, Structure
 from mpkc.passes.semaphores.barriers import Barriers, find_barriers
 from mpkc.passes.semaphores.epochs import Epoch, Tally, plan_epochs
-from mpkc.passes.semaphores.groups import Groups, share
+from mpkc.passes.semaphores.groups import Group, Groups, share
 from mpkc.passes.semaphores.layout import Layout
 from mpkc.passes.semaphores.needs import (
     MOST_HISTORY,
@@ -228,11 +228,12 @@ def _lay_out(plan: Plan, engine: str) -> None:
     earlier = plan.layouts.get(engine)
     kept = earlier.kept if earlier else _instructions_of(plan, engine)
     size = kept.size
+    groups: dict[Group, None] = {}
     for need in plan.waits_of(engine):
         kept.keep_loop(need.producer.loop)
-        if (group := plan.groups.of[need.producer]).kind == "per-engine":
-            for member in group.members:
-                kept.keep_loop(member.loop)
+        groups[plan.groups.of[need.producer]] = None
+    for member in (member for group in groups if group.kind == "per-engine" for member in group.members):
+        kept.keep_loop(member.loop)
     for reset in plan.resets:
         if engine in reset.engines:
             kept.keep_loop(reset.epoch.loop)

@@ -20,9 +20,9 @@ from mpkc.dialects.sem_streams import (
     threshold_type,
 )
 from mpkc.dialects.sem_structure import Loop, LoopKind
-from mpkc.passes.semaphores.counters import Counter, Counters, Counts, starts_again
+from mpkc.passes.semaphores.counters import Counter, Counters, Counts
 from mpkc.passes.semaphores.needs import Marker, Read, Source
-from mpkc.passes.semaphores.plan import Plan
+from mpkc.passes.semaphores.plan import Plan, Reset
 from mpkc.passes.semaphores.scope import Scope, State
 from mpkc.passes.semaphores.signals import Signals
 from mpkc.passes.semaphores.thresholds import Arithmetic
@@ -67,6 +67,10 @@ class _Writer:
         self.body = Block()
         signed = counters.signedness.data is Signedness.SIGNED
         math = Arithmetic(self.body, threshold_type(counters), signed, wrapping=bool(plan.resets))
+        self.resets: dict[Loop, list[Reset]] = {}
+        for reset in plan.resets:
+            if engine in reset.engines:
+                self.resets.setdefault(reset.epoch.loop, []).append(reset)
         self.scope = Scope(plan, math, [Signals(plan, each) for each in self.counters.signalling])
 
     @property
@@ -150,11 +154,8 @@ class _Writer:
                 raise AssertionError(f"{op.name} is not allowed in a verified program")
 
     def handed_on(self, op: Operation) -> list[Counter]:
-        """The counters that `op` takes and gives back, in the order of the state."""
-        updated = self.counters.updated.get(op, {})
-        if any(op in (loop.op for loop in reset.epoch.loop.path) for reset in self.plan.resets):
-            return list(self.scope.state)
-        return [counter for counter in self.scope.state if counter in updated]
+        """The counters that `op` takes and gives back."""
+        return [counter for counter in self.counters.updated.get(op, ()) if counter in self.scope.state]
 
     def for_loop(self, op: scf.ForOp) -> None:
         (loop,) = self.plan.structure.loops_of[op]
@@ -165,7 +166,7 @@ class _Writer:
         lower, upper, step = (self.values[value] for value in (op.lb, op.ub, op.step))
         body = Block(arg_types=[IndexType(), *(value.type for value in initial)])
         _hint(body.args[0], op.body.block.args[0])
-        entered = self.enter(body)
+        entered = self.scope.math.enter(body)
         self.values[op.body.block.args[0]] = body.args[0]
         for index, arg in zip(carried, body.args[1:], strict=False):
             self.values[op.body.block.args[index + 1]] = arg
@@ -181,7 +182,7 @@ class _Writer:
             self.scope.state[c] for c in [*outer, *local]
         ]
         self.block.add_op(scf.YieldOp(*passed))
-        self.leave(entered)
+        self.scope.math.enter(entered)
         made = scf.ForOp(lower, upper, step, initial, Region(body))
         self.place(made, op, loop.name)
         for index, result in zip(carried, made.results, strict=False):
@@ -207,7 +208,7 @@ class _Writer:
         initial = [self.values[op.arguments[index]] for index in taken]
         initial += [self.scope.state[counter] for counter in outer] + [self.initial(counter) for counter in local]
         first = Block(arg_types=[value.type for value in initial])
-        entered = self.enter(first)
+        entered = self.scope.math.enter(first)
         for index, arg in zip(taken, first.args, strict=False):
             self.values[before.block.args[index]] = arg
             _hint(arg, before.block.args[index])
@@ -221,7 +222,7 @@ class _Writer:
         types = [value.type for value in passed]
         self.block.add_op(scf.ConditionOp(self.values[end.condition], *passed))
         second = Block(arg_types=types)
-        self.scope.math.block = second
+        self.scope.math.enter(second)
         for index, arg in zip(given, second.args, strict=False):
             self.values[after.block.args[index]] = arg
             _hint(arg, after.block.args[index])
@@ -231,7 +232,7 @@ class _Writer:
         self.finish(before)
         returned = [self.values[back.operands[index]] for index in taken] + [self.scope.state[c] for c in counters]
         self.block.add_op(scf.YieldOp(*returned))
-        self.leave(entered)
+        self.scope.math.enter(entered)
         made = scf.WhileOp(initial, types, Region(first), Region(second))
         self.place(made, op, before.name)
         for index, result in zip(given, made.results, strict=False):
@@ -258,7 +259,7 @@ class _Writer:
         outer = self.handed_on(op)
         types = [op.results[index].type for index in results] + [self.scope.state[counter].type for counter in outer]
         loops = {loop.block: loop for loop in self.plan.structure.loops_of[op]}
-        state = dict(self.scope.state)
+        state = {counter: self.scope.state[counter] for counter in outer}
         written: list[Region] = []
         for region in regions:
             loop = loops[region.block] if region.blocks else None
@@ -266,8 +267,7 @@ class _Writer:
                 written.append(Region())
                 continue
             block = Block()
-            entered = self.enter(block)
-            self.scope.state = dict(state)
+            entered = self.scope.math.enter(block)
             passed: list[SSAValue] = []
             if loop is not None:
                 self.begin(loop)
@@ -277,9 +277,9 @@ class _Writer:
                 assert isinstance(end, scf.YieldOp)
                 passed = [self.values[end.operands[index]] for index in results]
             self.block.add_op(scf.YieldOp(*passed, *(self.scope.state[counter] for counter in outer)))
-            self.leave(entered)
+            self.scope.math.enter(entered)
+            self.scope.state.update(state)
             written.append(Region(block))
-        self.scope.state = state
         return written, types
 
     def branched(self, made: Operation, op: Operation) -> None:
@@ -291,14 +291,6 @@ class _Writer:
         self.take(self.handed_on(op), made.results[len(results) :])
 
     # What loops share.
-
-    def enter(self, block: Block) -> Block:
-        """Write into `block` from here on; the block to go back to."""
-        outer, self.scope.math.block = self.block, block
-        return outer
-
-    def leave(self, outer: Block) -> None:
-        self.scope.math.block = outer
 
     def take(self, counters: Sequence[Counter], values: Sequence[SSAValue]) -> None:
         for counter, value in zip(counters, values, strict=True):
@@ -352,15 +344,12 @@ class _Writer:
     def epochs(self, loop: Loop) -> None:
         """The epochs at the iteration boundary of `loop`: after so many iterations, counters start again."""
         math, state = self.scope.math, self.scope.state
-        for reset in self.plan.resets:
-            epoch = reset.epoch
-            if epoch.loop is not loop or self.engine not in reset.engines:
-                continue
-            again = [counter for counter in state if starts_again(counter, epoch)]
-            iterations = state[self.counters.iterations[epoch]]
-            full = math.write(arith.CmpiOp(iterations, math.constant(epoch.iterations), "uge"))
+        for reset in self.resets.get(loop, ()):
+            again = [counter for counter in self.counters.restarting[loop] if counter in state]
+            iterations = math.constant(reset.epoch.iterations)
+            full = math.write(arith.CmpiOp(state[self.counters.iterations[loop]], iterations, "uge"))
             zeros = (math.constant(0) for _ in again)
-            full_up = Block([BarrierOp(epoch.semaphores, reset.engines), scf.YieldOp(*zeros)])
+            full_up = Block([BarrierOp(reset.epoch.semaphores, reset.engines), scf.YieldOp(*zeros)])
             go_on = Block([scf.YieldOp(*(state[counter] for counter in again))])
             made = scf.IfOp(full, [state[counter].type for counter in again], Region(full_up), Region(go_on))
             self.block.add_op(made)

@@ -27,7 +27,7 @@ class Arithmetic:
     def __init__(self, head: Block, counter: IntegerType, signed: bool, wrapping: bool):
         self.head, self.counter, self.signed, self.wrapping = head, counter, signed, wrapping
         self.block = head
-        self.operations = 0
+        self._written: dict[tuple[object, ...], SSAValue] = {}
         self._constants: dict[tuple[int, IntegerType | IndexType], SSAValue] = {}
 
     def constant(self, value: int, type_: IntegerType | IndexType | None = None) -> SSAValue:
@@ -45,11 +45,22 @@ class Arithmetic:
             found = self._constants[value, type_] = op.result
         return found
 
+    def enter(self, block: Block) -> Block:
+        """Write into `block` from here on; the block that was written before."""
+        earlier, self.block = self.block, block
+        self._written = {}
+        return earlier
+
     def write(self, op: Operation) -> SSAValue:
-        """Append an operation with one result."""
-        self.block.add_op(op)
-        self.operations += not isinstance(op, arith.ExtUIOp | arith.IndexCastOp)
-        return op.results[0]
+        """The result of `op`, which is appended where this block does not compute it already."""
+        key = (type(op), *op.operands, *op.properties.values(), op.results[0].type)
+        found = self._written.get(key)
+        if found is None:
+            self.block.add_op(op)
+            found = self._written[key] = op.results[0]
+        else:
+            op.erase()
+        return found
 
     def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.write(arith.AddiOp(a, b))
