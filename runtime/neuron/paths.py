@@ -1,5 +1,6 @@
 """Where the instructions of streams stand: the counted loops around them, which iterations and distances count."""
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation
 
@@ -29,10 +30,12 @@ class Paths:
             if is_instruction(op):
                 if (label := label_of(op)) is not None:
                     self.of.setdefault(label, path)
-            elif op.regions:
+            else:
+                inner = path
                 for region in op.regions:
                     for nested in region.blocks:
-                        self._read(nested, path + _counted(nested))
+                        inner = (inner if isinstance(op, scf.WhileOp) else path) + _counted(nested)
+                        self._read(nested, inner)
 
     def check(self, op: IterationOp, depth: int) -> None:
         """Note a directive that does not stand in a loop of its depth."""
