@@ -50,6 +50,13 @@ def ascending(keys: Integers, values: Integers) -> Index:
     return pairs
 
 
+def order_of(keys: Integers) -> Column:
+    """The rows in the order of their keys, which are 0 to 2^31 - 1; those of equal keys as they stand."""
+    pairs = ascending(keys, np.arange(len(keys), dtype=np.int32))
+    pairs &= LOW
+    return pairs.astype(np.int32)
+
+
 def distinct(*keys: Integers) -> tuple[Index, Index]:
     """Rows of equal keys: the first row of each group, and the group of each row.
 
@@ -127,6 +134,11 @@ class Lists:
         before = np.zeros(len(kept) + 1, dtype=np.int32)
         np.cumsum(kept, dtype=np.int32, out=before[1:])
         return Lists(before[self.offsets], self.items[kept])
+
+    def in_order(self) -> "Lists":
+        """The lists, each ascending."""
+        descends = (self.items[1:] < self.items[:-1]) & (self.rows[1:] == self.rows[:-1])
+        return Lists.of_pairs(self.rows, self.items, len(self)) if descends.any() else self
 
     def transpose(self, count: int) -> "Lists":
         """The rows that hold each of the integers 0 to count - 1, ascending."""

@@ -5,15 +5,15 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from mpkc.dialects.lists import LOW, Index, Integers, Lists, ascending, fresh, grouped
+from mpkc.dialects.lists import Column, Index, Integers, Lists, fresh, grouped, order_of
 from mpkc.dialects.tgraph_table import Form, Table
 
 
 def fuse(table: Table, tasks: Lists) -> Table:
     """One event for those of a device whose lists in `tasks` are equal, numbered by the first of them."""
     same = alike(tasks, table.event_device)
-    kept = same == np.arange(len(same))
-    merged = (np.cumsum(kept) - 1)[same]
+    kept = same == np.arange(len(same), dtype=np.int32)
+    merged = (np.cumsum(kept, dtype=np.int32) - 1)[same]
     waits, triggers = table.wait_lists, table.trigger_lists
     form = Form.NORMALIZED if table.form is Form.LINEAR else table.form
     return Table.of_lists(
@@ -25,23 +25,20 @@ def fuse(table: Table, tasks: Lists) -> Table:
     )
 
 
-def alike(lists: Lists, key: Integers) -> Index:
+def alike(lists: Lists, key: Integers) -> Column:
     """For each ascending list, the first list that is equal to it and has an equal key; no list may be empty.
 
-    Lists of one item are equal where it is. Others are told apart by a hash; that those it finds alike are equal is
-    then checked, so the answer is exact.
+    Lists are told apart by a hash; that those it finds alike are equal is then checked, so the answer is exact.
     """
-    head, sizes = lists.items[lists.offsets[:-1]], lists.sizes
-    order = ascending(head, np.arange(len(lists))) & LOW  # equal lists start alike: most stand side by side then
-    change = fresh(head[order], key[order]) | (sizes[order] > 1)
-    change[1:] |= sizes[order[:-1]] > 1
-    runs = order[change]
-    items = Lists.of_sizes(sizes[runs], lists.take(runs))
+    head, single = lists.items[lists.offsets[:-1]], lists.sizes == 1
+    order = order_of(head)  # equal lists start alike: most stand side by side then
+    change = fresh(head[order], key[order], single[order]) | ~single[order]  # lists of one item need no hash
+    runs, sizes = order[change], np.diff(np.flatnonzero(change), append=len(order))
     for seed in count():
-        first = _first_of_equals(_digests(items, key[runs], seed))
-        if _equal(items, key[runs], first):
+        first = _first_of_equals(_digests(lists, key, seed)[runs])
+        if _equal(lists, key, runs, runs[first]):
             same = np.empty_like(order)
-            same[order] = np.repeat(runs[first], np.diff(np.flatnonzero(change), append=len(order)))
+            same[order] = np.repeat(runs[first], sizes)
             return same
     raise AssertionError("count() does not end")
 
@@ -54,12 +51,20 @@ def _first_of_equals(values: npt.NDArray[np.uint64]) -> Index:
     return first[number]
 
 
-def _equal(lists: Lists, key: Integers, other: Index) -> bool:
-    """Whether each list and its key equal another list, given by its number, and its key."""
-    if not all(np.array_equal(each[other], each) for each in (lists.sizes, key)):
+def _equal(lists: Lists, key: Integers, some: Column, others: Column) -> bool:
+    """Whether some lists and their keys equal others."""
+    apart = some != others
+    some, others = some[apart], others[apart]
+    if not all(np.array_equal(each[some], each[others]) for each in (lists.sizes, key)):
         return False
-    rest = np.flatnonzero(other != np.arange(len(other)))
-    return np.array_equal(lists.take(other[rest]), lists.take(rest))
+    parts = 1 + int(lists.sizes[some].sum(dtype=np.int64)) // PART
+    return all(
+        np.array_equal(lists.take(mine), lists.take(its))
+        for mine, its in zip(np.array_split(some, parts), np.array_split(others, parts), strict=True)
+    )
+
+
+PART = 2**17  # items that are compared at once, so that they stay in the cache
 
 
 def _digests(lists: Lists, key: Integers, seed: int) -> npt.NDArray[np.uint64]:

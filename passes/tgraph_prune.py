@@ -106,7 +106,7 @@ class Bundles:
         by_level = np.argsort(level, kind="stable").astype(np.int32)
         rank = np.empty_like(by_level)
         rank[by_level] = np.arange(len(level), dtype=np.int32)
-        edges = Lists.of_pairs(successors.rows, rank[successors.items], len(level))
+        edges = Lists(successors.offsets, rank[successors.items]).in_order()
         targets = by_level[edges.items]
         start = np.flatnonzero(fresh(edges.rows, level[targets]))
         lists = Lists(column(np.append(start, len(targets))), targets)
