@@ -117,7 +117,7 @@ def tiles(draw: st.DrawFn, engine: int) -> Tile:
             ]
         )
     )
-    head = draw(heads(engine, label="V" if opcode == "TENSOR_LOAD" else None))
+    head = draw(heads(engine, label=f"V{engine}" if opcode == "TENSOR_LOAD" else None))
     return Tile(opcode, given, options, **head)
 
 
@@ -146,7 +146,7 @@ def bodies(draw: st.DrawFn, engine: int) -> tuple[Item, ...]:
         st.builds(Reset, st.lists(st.integers(0, len(SEMAPHORES) - 1), min_size=1, max_size=3).map(tuple)),
         st.builds(Iteration, names, st.integers(0, 3)),
         heads(engine).map(lambda head: Nop(**head)),
-        st.builds(lambda dest, head: Read(dest, "V", **head), registers, heads(engine)),
+        st.builds(lambda dest, head: Read(dest, "V0", **head), registers, heads(engine)),
         st.builds(
             lambda cost, latency, after, head: Opaque(cost, latency, after, **head),
             st.integers(0, 1000),
@@ -154,7 +154,7 @@ def bodies(draw: st.DrawFn, engine: int) -> tuple[Item, ...]:
             afters,
             heads(engine, label="P"),
         ),
-        heads(engine, label="V").map(lambda head: Opaque(64, is_value=True, **head)),
+        heads(engine, label=f"V{engine}").map(lambda head: Opaque(64, is_value=True, **head)),
         tiles(engine),
     )
     ends = (Label("L0"), Opaque(1, label="P"), Label("two words"))
@@ -171,6 +171,6 @@ def programs(draw: st.DrawFn) -> Program:
         Counters(draw(st.sampled_from([8, 16, 32, 64])), draw(st.booleans())),
         (Argument("n", "index"), Argument("scale", "f32"), Argument("last", "i1")),
         BUFFERS,
-        (Value("V", "index"), Value("flag", "i1")),
+        (*(Value(f"V{at}", "index") for at in range(3)), Value("flag", "i1")),
         SEMAPHORES,
     )

@@ -238,6 +238,8 @@ READ @Second S[0]>=2 dst=r0 src=@V
     found = simulate(read_isa(overwritten), GENERIC, {"V": [1, 2]}, races=True).races
     assert {sides(race) for race in found} & {("First", "read", "V", "write"), ("V", "write", "First", "read")}
     assert all(race.buffer == "V" for race in found)
+    unread = ".program p\n.value V : index\n.engine e registers 0\n" + "VALUE @V cost=10 latency=90\n" * 2
+    assert simulate(read_isa(unread), GENERIC, {"V": [1, 2]}, races=True).ok  # written in the order of retirement
 
 
 def test_races_need_values() -> None:

@@ -132,7 +132,7 @@ def _deliver(simulation: Simulation, flight: Flight, mailbox: Mailbox, number: i
 
 def _touch_mailbox(simulation: Simulation, flight: Flight, mailbox: Mailbox, write: bool) -> None:
     if flight.issue is not None and simulation.detector is not None:
-        touched = Touched(Part(mailbox.name, 0, (1,), (1,)), None, write)
+        touched = Touched(Part(mailbox.name, 0, (1,), (1,)), None, write, at_retirement=write)
         simulation.detector.touch(flight.issue, [touched])
 
 
@@ -178,7 +178,7 @@ class _TileExecution:
             simulation.at(flight.start, self.touch, flight)
         simulation.at(read, self.read, flight)
         if self.mailbox is not None:
-            simulation.at(max(written), self.deliver, flight)
+            simulation.at(flight.retire, self.deliver, flight)
             return
         for share, time in enumerate(written):
             simulation.at(time, partial(self.write, share=share), flight)

@@ -44,11 +44,13 @@ class Touched:
 
     Attributes:
         rows: those of the part that it goes to; None where it touches all of it.
+        at_retirement: whether it is written at the moment of retirement, and so by one engine in order.
     """
 
     part: Part
     rows: list[int] | None
     write: bool
+    at_retirement: bool = False
 
 
 def part_of(view: View, buffer: Buffer, elements: int, registers: list[int]) -> Callable[[], Part]:

@@ -69,7 +69,8 @@ class RaceDetector:
         """All that an execution reads and writes."""
         for access in accesses:
             shadow = self.shadows[access.part.buffer]
-            self._check(issue, access, shadow.writes, earlier_writes=True)
+            if not access.at_retirement:
+                self._check(issue, access, shadow.writes, earlier_writes=True)
             if access.write:
                 self._check(issue, access, shadow.reads, earlier_writes=False)
         for access in accesses:
