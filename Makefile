@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 FUZZ_ROUNDS ?= 20
+MINUTES ?= 10
 
 .DELETE_ON_ERROR:
 .PHONY: demo test check docs fuzz peers clean
@@ -26,9 +27,10 @@ docs: $(VENV)/dev
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python tools/generate_tutorial.py
 
-# The property tests again and again, with other random inputs each time.
+# The property tests again and again, with other random inputs each time; then random multi-engine programs for MINUTES.
 fuzz: $(VENV)/dev
 	MPKC_FUZZ=$(FUZZ_ROUNDS) $(BIN)/python -m pytest -m hypothesis $(PYTEST_ARGS)
+	$(BIN)/python test/unit/semaphore_checks.py --minutes $(MINUTES)
 
 # What tests compare with, where it is installed: the extra `peers` without llama-cpp-python, which builds for minutes.
 peers: $(VENV)/dev
