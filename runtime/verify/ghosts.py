@@ -274,7 +274,8 @@ class Ghosts:
             elif isinstance(op, WaitOp):
                 found.add(("known", op.semaphore.data))
             elif isinstance(op, BarrierOp):
-                found |= {(kind, name) for kind in ("known", "reset") for name in self.semaphores}
+                found |= {("known", name) for name in self.semaphores}
+                found |= {("reset", semaphore.data) for semaphore in op.semaphores}
                 found |= {("retired", name) for name in self.awaited}
         return found
 

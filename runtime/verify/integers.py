@@ -161,14 +161,22 @@ def _of_terms(op: Operation, operands: Sequence[Value]) -> Value | None:
 
 
 def _product(a: Value, b: Value) -> Value | None:
-    """A linear product: one factor is a number, or one of two, as a mask is."""
-    if isinstance(a, int) or isinstance(b, int):
-        return a * b
+    """A linear product: one factor is a number, or one of several, as a mask is."""
+    found = _scaled(a, b)
+    return _scaled(b, a) if found is None else found
 
-    for mask, other in ((a, b), (b, a)):
-        if smt().is_app_of(mask, smt().Z3_OP_ITE) and all(smt().is_int_value(mask.arg(i)) for i in (1, 2)):
-            return choose(mask.arg(0), *(other * mask.arg(i).as_long() for i in (1, 2)))
-    return None
+
+def _scaled(factor: Value, value: Value) -> Value | None:
+    if isinstance(factor, int):
+        return value if factor == 1 else factor * value if factor else 0
+    if isinstance(value, int):
+        return None
+    if smt().is_int_value(factor):
+        return _scaled(factor.as_long(), value)
+    if not smt().is_app_of(factor, smt().Z3_OP_ITE):
+        return None
+    then, otherwise = (_scaled(factor.arg(index), value) for index in (1, 2))
+    return None if then is None or otherwise is None else choose(factor.arg(0), then, otherwise)
 
 
 def _divided(op: Operation, a: Value, b: Value) -> Value | None:

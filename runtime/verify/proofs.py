@@ -239,7 +239,7 @@ class Proof(Walk):
         self.state = dict(entry)
         for key in head.counters:
             self.state[key] = self._new("-".join(map(str, key[:1])), z3.Int)
-            if key[0] == "known":
+            if key[0] != "iteration":
                 self._fact(self.state[key] >= entry[key])
         for value in carried:
             if value in head.arguments:
