@@ -52,9 +52,10 @@ def compile_command(
         mpkc compile examples/mlp.mlir
         mpkc compile smollm2-135m --emit table --workers 132
         mpkc compile examples/mlp.mlir --emit binary --arch sm_100a -o mlp.cubin
-    A sem.program or a tile.kernel is for the neuron target. Its stages: `tile`, the program with its dependencies;
-    `sem`, with the stream of each engine beside it; `source`, ISA text.
-        mpkc compile examples/tile/matmul.mlir --target neuron --semaphores per-engine
+    A sem.program or a tile.kernel is for the neuron target. Its stages: `tile`,
+    the program with its dependencies; `sem`, with its streams beside it;
+    `source`, ISA text.
+        mpkc compile examples/tile/matmul.mlir --target neuron
     """
     from mpkc.inputs import read_input
 

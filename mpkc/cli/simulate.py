@@ -66,11 +66,12 @@ def simulate(
     svg_path: str | None,
     as_json: bool,
 ) -> None:
-    """Simulate a task graph with its workers and queues, or a multi-engine program with its semaphores.
+    """Simulate a task graph or a multi-engine program in virtual time.
 
     \b
-    INPUT is an .mlir file, - for standard input, a model, or ISA text (.isa); shapes are enough. Tasks of tensor
-    operators cost what the device's rates say, those of other graphs what their rows say.
+    INPUT is an .mlir file, - for standard input, a model, or ISA text (.isa);
+    shapes are enough. Tasks of tensor operators cost what the device's rates
+    say, those of other graphs what their rows say.
         mpkc simulate qwen3-8b --workers 132
         mpkc simulate examples/mlp.mlir --trace trace.json
         mpkc simulate examples/mlp.mlir --workers 4 --fault missing-worker:1

@@ -1,4 +1,4 @@
-"""`mpkc verify`: whether a task graph is right, before anything runs."""
+"""`mpkc verify`: whether a task graph, or a multi-engine program, is right before anything runs."""
 
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,11 @@ from mpkc.cli.common import (
     table,
     workers_option,
 )
+from mpkc.cli.engines import OF_SEMAPHORES, bind_option, refuse_given, semaphore_options, setup_of
 
 if TYPE_CHECKING:
+    from mpkc.engines import Setup
+    from mpkc.inputs import Input
     from mpkc.runtime.verify.report import Report
 
 
@@ -23,24 +26,56 @@ if TYPE_CHECKING:
 @workers_option
 @grids_option
 @schedulers_option
+@semaphore_options
+@bind_option
 @json_option
-def verify(input: str, workers: int | None, grids: str | None, schedulers: int, as_json: bool) -> None:
-    """Prove that a task graph completes, in the right order.
+def verify(
+    input: str,
+    workers: int | None,
+    grids: str | None,
+    schedulers: int,
+    kind: str,
+    device: str,
+    counters: str | None,
+    bind: str | None,
+    as_json: bool,
+) -> None:
+    """Prove that a task graph completes in the right order, or that engines wait for what they must.
 
-    Every task runs once, nothing deadlocks with the queues that the runtime has, every dependency of the operators
-    is kept, no two tasks race.
+    Of a task graph: every task runs once, nothing deadlocks with the queues that the runtime has, every dependency of
+    the operators is kept, no two tasks race. Of a multi-engine program: every wait is as long as its dependencies ask,
+    for all trip counts, and nothing deadlocks.
 
     \b
     INPUT is an .mlir file, - for standard input, or a model; shapes are enough.
-    A task graph that the file holds is checked as it stands.
+    A task graph that the file holds is checked as it stands; so are the streams
+    of a program that stand beside it.
         mpkc verify qwen3-8b --workers 128
         mpkc verify examples/mlp.mlir --json
+        mpkc verify program.mlir --semaphores per-engine
 
     Exit code 1: where something is wrong.
     """
+    from mpkc.dialects.diagnostics import OpError
+    from mpkc.dialects.tgraph_graph import GraphOp
+    from mpkc.dialects.tgraph_table_op import TableOp
+    from mpkc.engines import engine_program
+    from mpkc.inputs import read_input
+    from mpkc.runtime.verify.graph import refused
     from mpkc.targets import cores
 
-    report = report_of(input, workers or cores(), schedulers, grids)
+    try:
+        given = read_input(input)
+        if engine_program(given.module) is not None:
+            refuse_given(("workers", "grids", "schedulers"), "a multi-engine program")
+            report = engine_report(given, setup_of(kind, device, counters), bind)
+        else:
+            refuse_given((*OF_SEMAPHORES, "device", "bind"), "a task graph")
+            report = graph_report(given, workers or cores(), schedulers, grids)
+    except OpError as err:  # what the verifier of a graph refuses is a failure like any other
+        if not isinstance(err.op, GraphOp | TableOp):
+            raise
+        report = refused(str(err))
     if as_json:
         print_json(report.to_json())
     else:
@@ -49,23 +84,28 @@ def verify(input: str, workers: int | None, grids: str | None, schedulers: int, 
         raise SystemExit(1)
 
 
-def report_of(spec: str, workers: int, schedulers: int, grids: str | None) -> "Report":
-    """What the checks find; what a graph's own verifier refuses is a failure like any other."""
-    from mpkc.dialects.diagnostics import OpError
-    from mpkc.dialects.tgraph_graph import GraphOp
-    from mpkc.dialects.tgraph_table_op import TableOp
-    from mpkc.inputs import read_input
+def engine_report(given: "Input", setup: "Setup", bind: str | None) -> "Report":
+    """What the checks of a multi-engine program find."""
+    from mpkc.dialects.sem_streams import StreamsOp
+    from mpkc.engines import compiled, engine_program
+    from mpkc.runtime.bindings import parse_bindings
+    from mpkc.verification import verify_compiled
+
+    program = engine_program(given.module)
+    assert program is not None
+    written = any(isinstance(op, StreamsOp) for op in given.module.ops)
+    bindings = parse_bindings(bind) if bind else None
+    return verify_compiled(compiled(given.module, program, setup), written, bindings)
+
+
+def graph_report(given: "Input", workers: int, schedulers: int, grids: str | None) -> "Report":
+    """What the checks of a task graph find."""
     from mpkc.runtime.cuda.image import events
     from mpkc.runtime.cuda.queues import queue_capacities
-    from mpkc.runtime.verify.graph import Runtime, refused, verify_graph
+    from mpkc.runtime.verify.graph import Runtime, verify_graph
     from mpkc.taskgraph import linear_task_graph
 
-    try:
-        graph = linear_task_graph(read_input(spec), workers, grids)
-    except OpError as err:
-        if not isinstance(err.op, GraphOp | TableOp):
-            raise
-        return refused(str(err))
+    graph = linear_task_graph(given, workers, grids)
     queues = queue_capacities(graph.table, workers, schedulers)
     runtime = Runtime(workers, schedulers, queues, events(graph.table))
     return verify_graph(graph.table, graph.infos, graph.operators, runtime)

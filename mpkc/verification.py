@@ -1,0 +1,149 @@
+"""Every check of a compiled multi-engine program (docs/semaphores.md)."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice, product
+from random import Random
+
+from xdsl.dialects.builtin import IndexType, i1
+from xdsl.ir import Attribute
+
+from mpkc.dialects.diagnostics import OpError, verify
+from mpkc.dialects.engine import is_value, label_of
+from mpkc.dialects.sem_maxima import maxima_of
+from mpkc.dialects.sem_rules import check_rules
+from mpkc.dialects.sem_streams import BarrierOp, StreamsOp
+from mpkc.dialects.sem_structure import Loop, structure_of
+from mpkc.passes.semaphores.bounds import Most, entries, trips
+from mpkc.passes.semaphores.streams import write_streams
+from mpkc.runtime.bindings import Bindings
+from mpkc.runtime.neuron.reader import read_isa
+from mpkc.runtime.verify.product import Product, Rescue, assigned_product
+from mpkc.runtime.verify.report import Check, Failure, Report, checked
+from mpkc.runtime.verify.waits import prove_waits
+from mpkc.semaphores import Compiled, EngineProgram
+
+Found = tuple[int, int, list[Failure]]
+MOST, RUNS, VALUES = 3, 64, 400  # the largest run-time integer, how many runs, values of each sem.value in one
+
+
+def verify_compiled(found: Compiled, written: bool, bindings: Bindings | None = None) -> Report:
+    """Check a program and its streams, as they are emitted.
+
+    Args:
+        written: whether the streams stood beside the program, so that nobody knows how they came about.
+        bindings: a run for the bounded check, besides those that are chosen here.
+    """
+    rescued, barriers = rescues(found), has_barriers(found.streams)
+    checks = [
+        checked("rules", lambda: _rules(found.program)),
+        checked("streams", lambda: _refused("streams", lambda: verify(found.streams), len(found.streams.streams))),
+    ]
+    if not all(check.failed == 0 for check in checks):
+        return Report(tuple(checks))
+    checks.append(_proved(found, rescued))
+    runs = [*chosen_bindings(found.program), *([bindings] if bindings else [])]
+    checks.append(_compared("runs", lambda: Product(found.program, bindings=runs), found.streams, rescued, barriers))
+    if not written:
+        streams = write_streams(found.plan, found.streams.sym_name.data, found.streams.counters, {})
+        checks.append(_compared("trips", lambda: assigned_product(found.program), streams, rescued, barriers))
+    checks.append(checked("text", lambda: _text(found)))
+    return Report(tuple(checks))
+
+
+def rescues(found: Compiled) -> list[Rescue]:
+    """The dependencies for which markers stand."""
+    return [
+        Rescue(need.stands_for.name, need.consumer.name, need.producer.name)
+        for need in found.plan.needs.all
+        if need.stands_for is not None
+    ]
+
+
+def has_barriers(streams: StreamsOp) -> bool:
+    """Whether some engine comes to a barrier."""
+    return any(isinstance(op, BarrierOp) for op in streams.walk())
+
+
+def chosen_bindings(program: EngineProgram) -> list[Bindings]:
+    """Small values for the run-time integers: all for the arguments where that makes few runs, else some; drawn values.
+
+    What the program declares of them holds.
+    """
+    maxima, random = maxima_of(program), Random(0)
+    domains = [
+        _domain(arg.type, maxima.get(name))
+        for name, arg in zip(program.argument_names, program.body.block.args, strict=True)
+    ]
+    count = 1
+    for domain in domains:
+        count *= len(domain)
+    every: Iterator[tuple[int, ...]] = product(*domains)
+    if count > RUNS:
+        every = (tuple(random.choice(domain) for domain in domains) for _ in range(RUNS))
+    values = {
+        label: _domain(op.results[0].type, maxima.get(label))
+        for op in program.walk()
+        if is_value(op) and (label := label_of(op)) is not None
+    }
+    repeated = 1 if not values else max(1, RUNS // 4 // max(count, 1))
+    runs = (numbers for numbers in islice(every, RUNS) for _ in range(repeated))
+    return [
+        Bindings(
+            {name: (number,) for name, number in zip(program.argument_names, numbers, strict=True)}
+            | {label: tuple(random.choice(domain) for _ in range(VALUES)) for label, domain in values.items()}
+        )
+        for numbers in runs
+    ]
+
+
+def _domain(type_: Attribute, most: int | None) -> Sequence[int]:
+    if type_ == i1:
+        return (0, 1)
+    return range(min(MOST, MOST if most is None else most) + 1) if isinstance(type_, IndexType) else (0,)
+
+
+def _rules(program: EngineProgram) -> Found:
+    """The rules of dependencies; one of them is that in one iteration nothing waits for itself: no deadlock."""
+    edges = sum(1 for _ in structure_of(program).edges)
+    return _refused("rules", lambda: check_rules(program, program.argument_names), edges)
+
+
+def _refused(check: str, look: Callable[[], None], count: int) -> Found:
+    try:
+        look()
+    except OpError as err:
+        return count, 1, [Failure(check, str(err))]
+    return count, 0, []
+
+
+def _proved(found: Compiled, rescued: Sequence[Rescue]) -> Check:
+    """Every wait, for all trip counts."""
+    structure = structure_of(found.program)
+    late = {(rescue.consumer, rescue.producer) for rescue in rescued}
+    return prove_waits(found.program, found.streams, late, _bounds(entries(structure)), _bounds(trips(structure)))
+
+
+def _bounds(most: Mapping[Loop, Most]) -> dict[str, int]:
+    return {loop.name: bound for loop, bound in most.items() if bound is not None}
+
+
+def _compared(
+    name: str, specified: Callable[[], Product], streams: StreamsOp, rescued: Sequence[Rescue], barriers: bool
+) -> Check:
+    """Every execution of some runs, the streams beside the program."""
+
+    def look() -> Found:
+        made = specified()
+        failures: list[Failure] = [replace(each, check=name) for each in made.check(streams, rescued, barriers)]
+        return made.executions, len(failures), failures
+
+    return checked(name, look)
+
+
+def _text(found: Compiled) -> Found:
+    """The ISA text is read as what was printed."""
+    program = found.emission.program
+    same = read_isa(found.text) == program
+    count = sum(len(engine.body) for engine in program.engines)
+    return count, not same, [] if same else [Failure("text", "the ISA text does not read as the program it is of")]
