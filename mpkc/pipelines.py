@@ -84,14 +84,12 @@ def remaining(module: ModuleOp, options: Options) -> list[ModulePass]:
 def run_passes(
     module: ModuleOp, passes: list[ModulePass], ctx: Context, told: Callable[[str], None] | None = None
 ) -> None:
-    """Run the passes in place, with a verification after each: of tables after passes over tables.
-
-    Args:
-        module: verified, as what `read_input` and the builder give.
+    """Run the passes in place, with a verification before the first and after each: of tables after passes over tables.
 
     Raises:
-        OpError: where a pass refuses the module, or leaves one that is not well-formed.
+        OpError: where the module is not well-formed, or a pass refuses it.
     """
+    verify(module)
     for step in passes:
         if told:
             told(step.name)
