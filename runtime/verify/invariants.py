@@ -19,8 +19,8 @@ from mpkc.runtime.verify.columns import Columns
 from mpkc.runtime.verify.ghosts import State
 from mpkc.runtime.verify.integers import Value
 
-PRIME = (1 << 61) - 1
-LARGEST_DIVISOR = 64
+PRIME = (1 << 127) - 1
+LARGEST = 1 << 62
 
 Samples: TypeAlias = Sequence[tuple[State, Sequence[Value]]]
 
@@ -104,7 +104,7 @@ def _equations(basis: dict[int, list[int]], width: int) -> Iterator[Relation]:
         if column in basis:
             continue
         factors = {pivot: vector[column] for pivot, vector in basis.items() if vector[column]}
-        found = _small(list(factors.values()))
+        found = _quotients(list(factors.values()))
         if found is not None:
             divisor, numbers = found
             terms = tuple((pivot, -number) for pivot, number in zip(factors, numbers, strict=True))
@@ -128,10 +128,19 @@ def _extend(basis: dict[int, list[int]], row: Sequence[int]) -> None:
     basis[pivot] = left
 
 
-def _small(residues: Sequence[int]) -> tuple[int, list[int]] | None:
-    """A small common divisor and small numbers, whose quotients have these residues."""
-    for divisor in range(1, LARGEST_DIVISOR + 1):
-        numbers = [(residue * divisor + PRIME // 2) % PRIME - PRIME // 2 for residue in residues]
-        if all(abs(number) < 1 << 20 for number in numbers):
-            return divisor, numbers
-    return None
+def _quotients(residues: Sequence[int]) -> tuple[int, list[int]] | None:
+    """The least common divisor and the numbers whose quotients have these residues; None where these are large."""
+    divisor = 1
+    for residue in residues:
+        divisor *= _denominator(residue * divisor % PRIME)
+    numbers = [(residue * divisor + PRIME // 2) % PRIME - PRIME // 2 for residue in residues]
+    return (divisor, numbers) if all(abs(number) < LARGEST for number in (divisor, *numbers)) else None
+
+
+def _denominator(residue: int) -> int:
+    """That of the fraction of least terms that has this residue, by Euclid's algorithm."""
+    a, b, x, y = PRIME, residue, 0, 1
+    while b >= LARGEST:
+        quotient = a // b
+        a, b, x, y = b, a - quotient * b, y, x - quotient * y
+    return abs(y)
