@@ -35,10 +35,9 @@ from mpkc.dialects import sem, tile
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import is_instruction, is_value, label_of
 from mpkc.dialects.scalars import bits_of, evaluate, is_scalar
-from mpkc.dialects.sem_distance import AfterAttr
 from mpkc.dialects.sem_maxima import most_of
 from mpkc.dialects.sem_structure import Instruction, Loop, Structure, structure_of
-from mpkc.passes.semaphores.copies import Copies, Copy, Dependence, Frame, after
+from mpkc.passes.semaphores.copies import Copies, Copy, Dependence, Frame, Wait, without_older
 
 MOST_COPIES = 1_000_000  # of instructions and iterations in a program
 
@@ -356,17 +355,14 @@ class _Unroller:
         changed = {edge: self.unrolled(consumer) or self.unrolled(edge.producer) for edge in consumer.edges}
         if not any(changed.values()):
             return
-        dependences = {edge: Dependence(edge, self.copies[edge.producer]) for edge in consumer.edges}
+        dependences = {edge: Dependence(edge, self.copies[edge.producer]) for edge in changed if changed[edge]}
         for copy in self.copies[consumer].all:
-            found: dict[AfterAttr, None] = {}
+            waits: dict[Instruction, list[Wait]] = {}
+            found = [edge.after for edge in consumer.edges if not changed[edge]]
             for edge, dependence in dependences.items():
-                if not changed[edge]:
-                    found[edge.after] = None
-                    continue
-                for producer, distance in dependence.of(copy):
-                    assert producer.label is not None
-                    found[after(producer.label, distance)] = None
-            _set(copy.op, "after", ArrayAttr(found) if found else None)
+                waits.setdefault(edge.producer, []).extend(dependence.of(copy))
+            found += [wait.after for each in waits.values() for wait in without_older(each)]
+            _set(copy.op, "after", ArrayAttr(dict.fromkeys(found)) if found else None)
 
     def declare_maxima(self) -> None:
         """Declare the maximum of a value for each copy."""

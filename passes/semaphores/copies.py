@@ -15,7 +15,7 @@ several, and iterations of one are no iterations of another.
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
@@ -77,6 +77,37 @@ Distance = tuple[Component, ...]
 
 
 @dataclass(frozen=True)
+class Wait:
+    """What a copy is after.
+
+    Attributes:
+        distance: a component for each loop that both copies share.
+        certain: whether the producer's copy runs in the iteration that this names.
+    """
+
+    producer: Copy
+    distance: Distance
+    certain: bool = False
+
+    @property
+    def after(self) -> AfterAttr:
+        """How it is written; an offset where it is one."""
+        assert self.producer.label is not None, "a producer has a label"
+        label, components = self.producer.label, self.distance
+        if any(components[:-1]) or components[-1:] == (EVERY,):
+            return distance(label, *components)
+        (last,) = components[-1:] or (0,)
+        assert isinstance(last, int)
+        return offset(label, last)
+
+
+def without_older(waits: Sequence[Wait]) -> list[Wait]:
+    """Waits for copies of one instruction, without those for what ran in iterations before one that is waited for."""
+    here = max((len(wait.distance) for wait in waits if wait.certain and not any(wait.distance)), default=0)
+    return [wait for wait in waits if not any(wait.distance[:here])]
+
+
+@dataclass(frozen=True)
 class _Relation:
     """How the iterations of a producer's copy relate to the target of a consumer's copy.
 
@@ -108,8 +139,8 @@ class Dependence:
             at = self.distance.index(EVERY)
             self.distance[at:] = [EVERY if loop.counted else 0 for loop in self.loops[at:]]
 
-    def of(self, consumer: Copy) -> Iterator[tuple[Copy, Distance]]:
-        """What the copy `consumer` is after: copies of the producer, and the distances on the loops they share.
+    def of(self, consumer: Copy) -> Iterator["Wait"]:
+        """What the copy `consumer` is after.
 
         Raises:
             OpError: no dependencies say exactly what the one before says.
@@ -121,7 +152,7 @@ class Dependence:
         settled = -1
         for copy in reversed(self.producers.all[:end]):
             found = self._relation(consumer, copy)
-            yield copy, self._exactly(consumer, found, found.known + _every(found.free))
+            yield Wait(copy, self._exactly(consumer, found, found.known + _every(found.free)), found.certain)
             if found.certain:
                 settled = len(found.known)
                 break
@@ -139,7 +170,7 @@ class Dependence:
                 free = found.free + len(found.known) - shared
                 dropped = any(isinstance(d, int) and d > 0 for d in found.known[shared:])
                 earlier = (*before, last + 1, *_every(free))
-                yield copy, self._exactly(consumer, found, earlier, not dropped)
+                yield Wait(copy, self._exactly(consumer, found, earlier, not dropped))
 
     def _target(self, consumer: Copy) -> tuple[float, ...]:
         """The components of the target on the loops that were unrolled."""
@@ -202,12 +233,3 @@ def _certain(frame: Frame, d: Component | None) -> bool:
     if isinstance(d, int):
         return frame.trips is not None and d >= 0
     return frame.loop.kind is LoopKind.WHILE or bool(frame.trips)
-
-
-def after(label: str, components: Distance) -> AfterAttr:
-    """The dependency on `label` at a distance; an offset where it is one."""
-    if any(components[:-1]) or components[-1:] == (EVERY,):
-        return distance(label, *components)
-    (last,) = components[-1:] or (0,)
-    assert isinstance(last, int)
-    return offset(label, last)

@@ -6,6 +6,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from mpkc.parsing import new_context, parse_module
 from mpkc.passes.sem_unroll import unroll
 from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.reference.sem import Trace, run_program
+from mpkc.runtime.reference.tile import run_kernel
 
 CONTEXT = new_context()
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -167,6 +169,54 @@ def test_a_loop_that_may_not_run_is_not_certain():
     nest = loop("a", "c3", loop("b", "n", P, "per-loop") + "\n" + consumer("@P offset 1"), U)
     assert unrolled(nest)["C.2"] == ["P.1 []", "P.0 []"]
     assert unrolled(nest.replace("to %n", "to %c1"))["C.2"] == ["P.1 []"]
+
+
+KERNEL = """
+!far = memref<6x4xf32, #tile.space<far>>
+!rows = memref<2x4xf32, strided<[4, 1], offset: ?>, #tile.space<far>>
+!slots = memref<2x2x4xf32, #tile.space<near>>
+!tile = memref<2x4xf32, #tile.space<near>>
+tile.kernel @halve(%x : !far, %y : !far) engines ["load", "vector", "store"] {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c6 = arith.constant 6 : index
+  %half = arith.constant 0.5 : f32
+  %slots = memref.alloc() : !slots
+  scf.for %row = %c0 to %c6 step %c2 {
+    %i = arith.divui %row, %c2 : index
+    %from = memref.subview %x[%row, 0] [2, 4] [1, 1] : !far to !rows
+    %to = memref.subview %y[%row, 0] [2, 4] [1, 1] : !far to !rows
+    %t = tile.rotate %slots[%i] : !slots -> !tile
+    tile.copy %from -> %t engine "load" {label = "L", after = [#sem.after<@S offset 2>]} : !rows -> !tile
+    tile.map mul %t, %half -> %t engine "vector" {label = "M", after = [#sem.after<@L offset 0>]} : !tile, f32 -> !tile
+    tile.copy %t -> %to engine "store" {label = "S", after = [#sem.after<@M offset 0>]} : !tile -> !rows
+  } {semaphores = "unrolled"}
+}
+"""
+
+
+def test_a_kernel():
+    kernel = load(KERNEL)
+    x = np.arange(24, dtype=np.float32).reshape(6, 4)
+    before = run_kernel(kernel, [x, np.zeros_like(x)])["y"]
+    unroll(kernel)
+    verify(kernel.parent_op())
+    found = after(structure_of(kernel))
+    assert len(found) == 9
+    assert [found[f"L.{i}"] for i in range(3)] == [[], [], ["S.0 []"]]
+    assert [found[f"{label}.2"] for label in "MS"] == [["L.2 []"], ["M.2 []"]]
+    np.testing.assert_array_equal(run_kernel(kernel, [x, np.zeros_like(x)])["y"], before)
+    np.testing.assert_array_equal(before, x / 2)
+
+
+def test_what_ran_in_earlier_iterations_need_not_be_waited_for():
+    nest = loop("a", "n", loop("b", "c2", f"{P}\n{consumer('@P offset 0, @P distance [1, *], @P distance [1, 0]')}", U))
+    assert unrolled(nest)["C.1"] == ["P.1 [0]"]
+    backward = loop("a", "n", loop("b", "c2", f"{consumer('@P offset 1, @P distance [1, *]')}\n{P}", U))
+    assert unrolled(backward) == {"P.0": [], "P.1": [], "C.0": ["P.1 [1]"], "C.1": ["P.0 [0]"]}
+    conditional = nest.replace(P, f"scf.if %k {{ {P} }}")
+    found = unrolled(conditional, "(%n : index, %k : i1)")["C.0"]
+    assert found == ["P.0 [0]", "P.1 [1]", "P.0 [1]", "P.1 [2]"]
 
 
 REFUSED = {
