@@ -66,6 +66,8 @@ class System:
         if system is None:
             return None
         low, high = system.lower[variable], system.upper[variable]
+        if not system._undecided():
+            return low
         if low == -inf:
             return low if system.feasible() else None
         for value in range(int(low), int(min(high, low + MOST_VALUES)) + 1):

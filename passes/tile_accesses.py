@@ -1,19 +1,17 @@
 """What each instruction of a tile program reads and writes: which part of which buffer.
 
-Two arguments, or two allocations, are two buffers. A run-time integer that a tile.value reads is a cell: its
-instruction writes it, and instructions that address or compute by it read it.
+Two arguments, or two allocations, are two buffers. The integer that a tile.value gives is no memory: an allocator of
+semaphores makes every engine that uses it wait for it, and the next one wait for them.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
-from xdsl.dialects import memref, scf
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX
-from xdsl.ir import Operation, SSAValue, Use
+from xdsl.ir import SSAValue
 
-from mpkc.dialects.engine import is_declaration, is_instruction, is_value
-from mpkc.dialects.scalars import SCALAR_OPS
 from mpkc.dialects.sem_structure import Instruction, Structure
 from mpkc.dialects.tile_buffers import RotateOp, kept_dimensions
 from mpkc.dialects.tile_transfer import TileInstruction, ValueOp
@@ -48,7 +46,7 @@ class Region:
     """A part of a buffer.
 
     Attributes:
-        root: the buffer: an argument, an allocation, or the result of a tile.value.
+        root: the buffer, an argument or an allocation.
         spans: one for each dimension of the buffer; `flat`: one, for its elements in order.
     """
 
@@ -128,37 +126,13 @@ class Accesses:
         self._regions: dict[SSAValue, Region] = {}
 
     def touches(self) -> Iterator[Touch]:
-        """What each instruction reads and writes, by instruction in textual order, then the cells of values."""
+        """What each instruction reads and writes, by instruction in textual order."""
         for instruction in self._structure.instructions:
             op = instruction.op
             if isinstance(op, TileInstruction):
                 for index, access in op.accesses():
                     region = self._element(op) if isinstance(op, ValueOp) else self._region(op.operands[index])
                     yield Touch(instruction, region, access is Access.WRITE)
-        for instruction in self._structure.instructions:
-            if is_value(instruction.op) and isinstance(instruction.op, TileInstruction):
-                yield from self._cell(instruction)
-
-    def _cell(self, instruction: Instruction) -> Iterator[Touch]:
-        (result,) = instruction.op.results
-        if readers := self._readers(result):
-            cell = Region(result, ())
-            yield Touch(instruction, cell, True)
-            for reader in sorted(readers, key=lambda reader: reader.order):
-                yield Touch(reader, cell, False)
-
-    def _readers(self, result: SSAValue) -> set[Instruction]:
-        """The instructions with an operand that is computed from `result`, whether bounds are or not."""
-        found, work, readers = {result}, [result], set[Instruction]()
-        while work:
-            for use in work.pop().uses:
-                if (instruction := self._structure.by_op.get(use.operation)) is not None:
-                    readers.add(instruction)
-                for value in _passed_on(use):
-                    if value not in found:
-                        found.add(value)
-                        work.append(value)
-        return readers
 
     def _region(self, buffer: SSAValue) -> Region:
         if buffer not in self._regions:
@@ -236,29 +210,3 @@ def _whole(buffer: SSAValue) -> _View:
     shape = [None if size < 0 else size for size in cast(Buffer, buffer.type).get_shape()]
     dimensions = tuple(_Dimension(at, Step(1, size)) for at, size in enumerate(shape))
     return _View(buffer, (Affine(),) * len(shape), tuple(shape), dimensions)
-
-
-def _passed_on(use: Use) -> Iterator[SSAValue]:
-    """The values that one use of a value enters into, control apart."""
-    op, index = use.operation, use.index
-    match op:
-        case scf.ForOp() if index >= 3:
-            yield from (op.results[index - 3], op.body.block.args[index - 2])
-        case scf.ForOp() if index != 1:
-            yield op.body.block.args[0]
-        case scf.WhileOp():
-            yield op.before_region.block.args[index]
-        case scf.ConditionOp() if index and isinstance(parent := op.parent_op(), scf.WhileOp):
-            yield from (parent.results[index - 1], parent.after_region.block.args[index - 1])
-        case scf.YieldOp():
-            parent = op.parent_op()
-            if isinstance(parent, scf.WhileOp):
-                yield parent.before_region.block.args[index]
-            elif isinstance(parent, Operation):
-                yield parent.results[index]
-                if isinstance(parent, scf.ForOp):
-                    yield parent.body.block.args[index + 1]
-        case _ if type(op) in SCALAR_OPS or (is_declaration(op) and not is_instruction(op)):
-            yield from op.results
-        case _:
-            pass
