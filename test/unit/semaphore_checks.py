@@ -117,7 +117,7 @@ def _canonicalize(streams: StreamsOp) -> None:
 
 Check = Callable[[Made, int, Counter[str]], None]
 SOMETIMES: tuple[Check, ...] = (check_bindings, check_clean_up, check_disagreement)
-OFTEN = 10  # one program in so many gets each of the checks that take longer
+OFTEN = 20  # one program in so many gets each of the checks that take longer
 
 
 def check_program(seed: int, depth: int, figures: Counter[str], every: bool = False) -> str | None:

@@ -186,7 +186,7 @@ class _Builder:
             kind = rng.choice(("inst", "inst", "inst", "inst", "value", "for", "for", "for", "while", "if", "switch"))
             if kind == "value":
                 items.append(self.value(scope))
-            elif kind == "inst" or depth == 0 or self.loops >= 5:
+            elif kind == "inst" or depth == 0 or self.loops > self.depth:
                 items.append(self.inst())
             else:
                 self.loops += 1
