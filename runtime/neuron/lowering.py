@@ -39,7 +39,7 @@ class Lowering:
     def __init__(self, stream: StreamOp, shared: Shared, paths: Paths):
         self.stream, self.shared, self.paths = stream, shared, paths
         self.code = Code(stream.engine.data)
-        self.program = needs_of(stream.body.block, _is_of_the_program).values
+        self.needs = needs_of(stream.body.block, _is_of_the_program)
         self.values: dict[SSAValue, Operand] = {}
         self.labels = 0
         self.pending: WaitOp | None = None
@@ -69,7 +69,7 @@ class Lowering:
 
     def define(self, value: SSAValue) -> Register:
         """A new register for `value`."""
-        register = self.register(value not in self.program)
+        register = self.register(value not in self.needs.values)
         self.values[value] = register
         return register
 
@@ -239,7 +239,7 @@ class Lowering:
             self.straight(op, [lower, *inits])
             return
         bits = bits_of(index.type)
-        counter = self.define(index)
+        counter = self.values[index] = self.register(op not in self.needs.control)
         carried = [self.define(arg).number for arg in args]
         self.copies([index, *args], [lower, *inits])
         header, end = self.label(), None if trips else self.label()
