@@ -5,8 +5,10 @@ from dataclasses import replace
 from itertools import islice, product
 from random import Random
 
-from xdsl.dialects.builtin import IndexType, i1
-from xdsl.ir import Attribute
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, i1
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.hints import isa
 
 from mpkc.dialects.diagnostics import OpError, verify
 from mpkc.dialects.engine import is_value, label_of
@@ -14,11 +16,13 @@ from mpkc.dialects.sem_maxima import maxima_of
 from mpkc.dialects.sem_rules import check_rules
 from mpkc.dialects.sem_streams import BarrierOp, StreamsOp
 from mpkc.dialects.sem_structure import Loop, structure_of
+from mpkc.passes.scalar_folding import constant_of
 from mpkc.passes.semaphores.bounds import Most, entries, trips
 from mpkc.passes.semaphores.streams import write_streams
 from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.neuron.reader import read_isa
 from mpkc.runtime.verify.product import Product, Rescue, assigned_product
+from mpkc.runtime.verify.registers import check_registers
 from mpkc.runtime.verify.report import Check, Failure, Report, checked
 from mpkc.runtime.verify.waits import prove_waits
 from mpkc.semaphores import Compiled, EngineProgram
@@ -35,18 +39,22 @@ def verify_compiled(found: Compiled, written: bool, bindings: Bindings | None = 
         bindings: a run for the bounded check, besides those that are chosen here.
     """
     rescued, barriers = rescues(found), has_barriers(found.streams)
+    program, streams = with_sizes(found.program, found.streams)
     checks = [
         checked("rules", lambda: _rules(found.program)),
         checked("streams", lambda: _refused("streams", lambda: verify(found.streams), len(found.streams.streams))),
     ]
     if not all(check.failed == 0 for check in checks):
         return Report(tuple(checks))
-    checks.append(_proved(found, rescued))
-    runs = [*chosen_bindings(found.program), *([bindings] if bindings else [])]
-    checks.append(_compared("runs", lambda: Product(found.program, bindings=runs), found.streams, rescued, barriers))
+    checks.append(_proved(program, streams, rescued))
+    runs = [*chosen_bindings(program), *([bindings] if bindings else [])]
+    checks.append(_compared("runs", lambda: Product(program, bindings=runs), streams, rescued, barriers))
     if not written:
-        streams = write_streams(found.plan, found.streams.sym_name.data, found.streams.counters, {})
-        checks.append(_compared("trips", lambda: assigned_product(found.program), streams, rescued, barriers))
+        raw = write_streams(found.plan, found.streams.sym_name.data, found.streams.counters, {})
+        program, streams = with_sizes(found.program, raw)
+        checks.append(_compared("trips", lambda: assigned_product(program), streams, rescued, barriers))
+    own = {engine: use.program for engine, use in found.emission.registers.items()}
+    checks.append(check_registers(found.streams, read_isa(found.text), own))
     checks.append(checked("text", lambda: _text(found)))
     return Report(tuple(checks))
 
@@ -58,6 +66,26 @@ def rescues(found: Compiled) -> list[Rescue]:
         for need in found.plan.needs.all
         if need.stands_for is not None
     ]
+
+
+def with_sizes(program: EngineProgram, streams: StreamsOp) -> tuple[EngineProgram, StreamsOp]:
+    """Copies in which the sizes of far buffers, which are known when a program runs, are arguments like others."""
+    copies = program.clone(), streams.clone()
+    for copy in copies:
+        block = copy.body.block
+        sizes: dict[tuple[SSAValue, int], SSAValue] = {}
+        for arg in tuple(block.args):
+            if isa(arg.type, MemRefType):
+                for at in (at for at, size in enumerate(arg.type.get_shape()) if size == DYNAMIC_INDEX):
+                    sizes[arg, at] = made = block.insert_arg(IndexType(), len(block.args))
+                    made.name_hint = f"{arg.name_hint}.size{at}"
+        for op in [op for op in copy.walk() if isinstance(op, memref.DimOp)]:
+            at = constant_of(op.index)
+            if at is not None and (size := sizes.get((op.source, at))) is not None:
+                op.result.replace_all_uses_with(size)
+                op.detach()
+                op.erase()
+    return copies
 
 
 def has_barriers(streams: StreamsOp) -> bool:
@@ -117,11 +145,11 @@ def _refused(check: str, look: Callable[[], None], count: int) -> Found:
     return count, 0, []
 
 
-def _proved(found: Compiled, rescued: Sequence[Rescue]) -> Check:
+def _proved(program: EngineProgram, streams: StreamsOp, rescued: Sequence[Rescue]) -> Check:
     """Every wait, for all trip counts."""
-    structure = structure_of(found.program)
+    structure = structure_of(program)
     late = {(rescue.consumer, rescue.producer) for rescue in rescued}
-    return prove_waits(found.program, found.streams, late, _bounds(entries(structure)), _bounds(trips(structure)))
+    return prove_waits(program, streams, late, _bounds(entries(structure)), _bounds(trips(structure)))
 
 
 def _bounds(most: Mapping[Loop, Most]) -> dict[str, int]:
@@ -146,4 +174,4 @@ def _text(found: Compiled) -> Found:
     program = found.emission.program
     same = read_isa(found.text) == program
     count = sum(len(engine.body) for engine in program.engines)
-    return count, not same, [] if same else [Failure("text", "the ISA text does not read as the program it is of")]
+    return count, int(not same), [] if same else [Failure("text", "the ISA text does not read as the program it is of")]
