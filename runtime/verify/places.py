@@ -13,9 +13,8 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Block, Operation
 
 from mpkc.dialects.engine import is_instruction, label_of, signal_of
-from mpkc.dialects.sem import ProgramOp
 from mpkc.dialects.sem_streams import BarrierOp, IterationOp, MarkerOp, ReadOp, StreamsOp
-from mpkc.dialects.sem_structure import Edge, Instruction, Loop, Structure, structure_of
+from mpkc.dialects.sem_structure import Edge, Instruction, Loop, Structure, regions_of, structure_of
 
 Position: TypeAlias = tuple[tuple[int, int], ...]
 BarrierKey: TypeAlias = tuple[Loop, ArrayAttr[StringAttr], ArrayAttr[StringAttr] | None, int]
@@ -76,7 +75,7 @@ class Places:
     strange: list[tuple[Operation, str]] = field(default_factory=list[tuple[Operation, str]])
 
     @classmethod
-    def read(cls, program: ProgramOp, streams: StreamsOp) -> "Places":
+    def read(cls, program: Operation, streams: StreamsOp) -> "Places":
         """Read the streams of a program; what is strange in them is listed, not raised."""
         structure = structure_of(program)
         places = cls(structure, streams, {loop.name: loop for loop in structure.loops})
@@ -149,9 +148,8 @@ class _Reader:
                     number = self.barriers[key] = self.barriers.get(key, -1) + 1
                     places.barriers.setdefault((*key, number), {})[self.engine] = place
                 case scf.ForOp() | scf.IfOp() | scf.WhileOp() | scf.IndexSwitchOp():
-                    for region in op.regions:
-                        for nested in region.blocks:
-                            self.read(nested, loop, blocks)
+                    for _, region in regions_of(op):
+                        self.read(region.block, loop, blocks)
                     position = max(position, self._behind(op, loop))
                 case _ if is_instruction(op):
                     position = self._instruction(op, loop, position, blocks)

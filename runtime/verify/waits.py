@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
-from mpkc.dialects.sem import ProgramOp
 from mpkc.dialects.sem_streams import StreamsOp
 from mpkc.runtime.verify.columns import Columns
 from mpkc.runtime.verify.ghosts import Ghosts, State, waited_by
@@ -38,7 +37,7 @@ NAME = "waits"
 
 
 def prove_waits(
-    program: ProgramOp,
+    program: Operation,
     streams: StreamsOp,
     rescued: Collection[tuple[str, str]] = (),
     entries: Mapping[str, int] | None = None,
