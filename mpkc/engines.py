@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from mpkc.dialects import sem, tile
 from mpkc.dialects.diagnostics import OpError
+from mpkc.dialects.engine import is_value
 from mpkc.dialects.sem_streams import StreamsOp
 from mpkc.running.program import only_program
 from mpkc.running.tile import buffers
@@ -82,12 +83,19 @@ def run_compiled(
         inputs = buffers(found.program, named, bindings, seed)
     program = read_isa(found.text, f"{found.program.sym_name.data}.isa")
     try:
-        result = run_isa(program, machine, inputs, bindings, watched)
+        result = run_isa(program, machine, inputs, _without_folded(found, program, bindings), watched)
     except ValueError as err:
         raise OpError(found.program, str(err)) from err
     if result.fault:
         raise _fault(found, program, result.fault)
     return result
+
+
+def _without_folded(found: Compiled, program: Program, bindings: Bindings) -> Bindings:
+    """Bindings without the values whose instructions clean-up found to be never run."""
+    left = {value.name for value in program.values}
+    folded = {label for label, op in found.labelled.items() if is_value(op) and label not in left}
+    return Bindings({name: value for name, value in bindings.values.items() if name not in folded}, bindings.by_engine)
 
 
 def run_isa(
