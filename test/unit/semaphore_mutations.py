@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, i1
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from mpkc.dialects.engine import is_instruction, signal_of
@@ -22,24 +22,12 @@ class Mutation:
     """One fault.
 
     Attributes:
-        kind: what is done; one of KINDS.
+        kind: what is done.
         apply: does it.
     """
 
     kind: str
     apply: Callable[[], Undo]
-
-
-KINDS = (
-    "threshold",
-    "wait dropped",
-    "constant",
-    "initial value",
-    "mask dropped",
-    "signal moved",
-    "signal dropped",
-    "reset lost",
-)
 
 
 def mutations(streams: StreamsOp) -> list[Mutation]:
@@ -52,6 +40,7 @@ def mutations(streams: StreamsOp) -> list[Mutation]:
         used = _computed_from({wait.threshold for wait in waits})
         found += _constants(stream, used)
         found += _signals(stream)
+        found += _counter_resets(stream)
     found += [Mutation("reset lost", _keep(streams, name)) for name in _reset(streams)]
     return found
 
@@ -135,6 +124,16 @@ def _next(op: Operation, forward: bool) -> Operation | None:
     return None
 
 
+def _counter_resets(stream: StreamOp) -> Iterator[Mutation]:
+    """Each counter that begins anew with the semaphores, not begun anew."""
+    for op in stream.walk():
+        if isinstance(op, scf.IfOp) and isinstance(op.true_region.block.first_op, BarrierOp):
+            reset, kept = op.true_region.block.last_op, op.false_region.block.last_op
+            for place, value in enumerate(reset.operands):
+                if value is not kept.operands[place]:
+                    yield Mutation("counter not reset", _replace(reset, place, kept.operands[place]))
+
+
 def _reset(streams: StreamsOp) -> list[str]:
     names = [s.data for op in streams.walk() if isinstance(op, BarrierOp) for s in op.semaphores]
     return list(dict.fromkeys(names))
@@ -164,10 +163,21 @@ def _shift(op: Operation, place: int, by: int) -> Callable[[], Undo]:
 
 
 def _constant(value: int, type_: Attribute) -> arith.ConstantOp:
-    from xdsl.dialects.builtin import IntegerType
-
     attr = constant_attr(value, type_) if isinstance(type_, IntegerType) else IntegerAttr(value, type_)
     return arith.ConstantOp(attr)
+
+
+def _replace(op: Operation, place: int, by: SSAValue) -> Callable[[], Undo]:
+    def apply() -> Undo:
+        old = op.operands[place]
+        op.operands[place] = by
+
+        def undo() -> None:
+            op.operands[place] = old
+
+        return undo
+
+    return apply
 
 
 def _drop(wait: WaitOp) -> Callable[[], Undo]:
