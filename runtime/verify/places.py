@@ -136,7 +136,7 @@ class _Reader:
                         places.strange.append((op, f'the stream of "{self.engine}" runs "{op.loop.data}" {what}'))
                         continue
                     places.heads[block].append(begun)
-                    if op is block.first_op:
+                    if around and op is block.first_op:
                         loop = begun
                     position = max(position, (*position_of(begun), (0, 0)))
                     place = Place(op, self.engine, op.loop.data, self.order, blocks, begun, position)

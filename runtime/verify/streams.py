@@ -133,7 +133,7 @@ class _Structure:
                 yield where, f"depth {op.depth.data} in its directive, but it is {loop.depth}"
             if parent is not None and parent.parent is not None and parent not in around and not _runs_once(parent):
                 yield where, f"runs outside of loop '{parent.name}'"
-            first = op is place.block.first_op
+            first = op is place.block.first_op and len(place.blocks) > 1
             if first and not isinstance(place.block.parent_op(), _OPS[loop.kind]):
                 yield where, f"is no {_OPS[loop.kind].name} any more"
             elif not first and not _runs_once(loop):
