@@ -21,6 +21,7 @@ from mpkc.passes.sem_allocate import KINDS as ALLOCATED
 from mpkc.passes.sem_allocate import Allocation, allocate, counter_type
 from mpkc.passes.sem_drop_counters import drop_counters
 from mpkc.passes.sem_lower_views import lower_views
+from mpkc.passes.sem_order_transfers import order_transfers
 from mpkc.passes.sem_simplify import simplify
 from mpkc.passes.sem_unroll import unroll
 from mpkc.passes.semaphores.needs import MOST_HISTORY
@@ -129,6 +130,8 @@ def prepare(program: EngineProgram, kind: str, machine: Machine) -> EngineProgra
         extract_dependencies(prepared)
     if kind == "unrolled" or any(_kind(op) == "unrolled" for op in prepared.walk()):
         unroll(prepared, kind == "unrolled")
+    if machine.dma:
+        order_transfers(prepared, machine.dma.queues)
     verify(prepared)
     return prepared
 

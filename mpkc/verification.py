@@ -24,6 +24,7 @@ from mpkc.runtime.neuron.reader import read_isa
 from mpkc.runtime.verify.product import Product, Rescue, assigned_product
 from mpkc.runtime.verify.registers import check_registers
 from mpkc.runtime.verify.report import Check, Failure, Report, checked
+from mpkc.runtime.verify.transfers import check_transfers
 from mpkc.runtime.verify.waits import prove_waits
 from mpkc.semaphores import Compiled, EngineProgram
 
@@ -31,11 +32,14 @@ Found = tuple[int, int, list[Failure]]
 MOST, RUNS, VALUES = 3, 64, 400  # the largest run-time integer, how many runs, values of each sem.value in one
 
 
-def verify_compiled(found: Compiled, written: bool, bindings: Bindings | None = None) -> Report:
+def verify_compiled(
+    found: Compiled, written: bool, bindings: Bindings | None = None, queues: Sequence[str] = ()
+) -> Report:
     """Check a program and its streams, as they are emitted.
 
     Args:
         written: whether the streams stood beside the program, so that nobody knows how they came about.
+        queues: the engines of the machine that are DMA queues.
         bindings: a run for the bounded check, besides those that are chosen here.
     """
     rescued, barriers = rescues(found), has_barriers(found.streams)
@@ -46,6 +50,8 @@ def verify_compiled(found: Compiled, written: bool, bindings: Bindings | None = 
     ]
     if not all(check.failed == 0 for check in checks):
         return Report(tuple(checks))
+    if queues:
+        checks.append(check_transfers(structure_of(found.program), found.streams, queues))
     checks.append(_proved(program, streams, rescued))
     runs = [*chosen_bindings(program), *([bindings] if bindings else [])]
     checks.append(_compared("runs", lambda: Product(program, bindings=runs), streams, rescued, barriers))

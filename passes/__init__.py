@@ -8,6 +8,7 @@ from xdsl.passes import ModulePass
 # In the order in which the pipelines run them.
 PASSES = {
     "sem-unroll": "UnrollPass",
+    "sem-order-transfers": "OrderTransfersPass",
     "sem-allocate": "AllocatePass",
     "tgraph-set-grids": "SetGridsPass",
     "tgraph-partition": "PartitionPass",

@@ -95,7 +95,8 @@ def engine_report(given: "Input", setup: "Setup", bind: str | None) -> "Report":
     assert program is not None
     written = any(isinstance(op, StreamsOp) for op in given.module.ops)
     bindings = parse_bindings(bind) if bind else None
-    return verify_compiled(compiled(given.module, program, setup), written, bindings)
+    queues = setup.machine.dma.queues if setup.machine.dma else ()
+    return verify_compiled(compiled(given.module, program, setup), written, bindings, queues)
 
 
 def graph_report(given: "Input", workers: int, schedulers: int, grids: str | None) -> "Report":

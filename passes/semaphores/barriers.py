@@ -53,10 +53,6 @@ class Barriers:
             return True
         return need.loop is None and self._segment(need.producer, shared) != self._segment(need.consumer, shared)
 
-    def static(self, need: Need) -> bool:
-        """Whether the threshold of `need`, which no barrier satisfies, is static: its producer is of a barrier loop."""
-        return need.producer.loop in self.loops
-
     def _segment(self, source: Source, shared: int) -> int:
         path = source.loop.path
         return self.segments[path[shared].op if shared < len(path) else source]

@@ -153,13 +153,14 @@ def _tallies(plan: Plan) -> list[Tally]:
 
 def _resets(plan: Plan, epochs: list[Epoch]) -> list[Reset]:
     """The engines of each epoch: those that take part in what its semaphores order, or in what shares its loop."""
-    taking_part: dict[Loop, dict[str, None]] = {epoch.loop: {} for epoch in epochs}
-    for epoch in epochs:
-        for consumer, needs in plan.waits.items():
-            for need in needs:
-                if plan.groups.of[need.producer].name in epoch.semaphores:
-                    taking_part[epoch.loop].update({consumer.engine: None, need.producer.engine: None})
-    return [Reset(epoch, tuple(e for e in plan.structure.engines if e in taking_part[epoch.loop])) for epoch in epochs]
+    taking_part: dict[Loop, set[str]] = {epoch.loop: set() for epoch in epochs}
+    loops = {semaphore: epoch.loop for epoch in epochs for semaphore in epoch.semaphores}
+    for consumer, needs in plan.waits.items():
+        for need in needs:
+            if (loop := loops.get(plan.groups.of[need.producer].name)) is not None:
+                taking_part[loop].update((consumer.engine, need.producer.engine))
+    engines = plan.structure.engines
+    return [Reset(epoch, tuple(e for e in engines if e in taking_part[epoch.loop])) for epoch in epochs]
 
 
 class Kinds:
@@ -177,12 +178,14 @@ class Kinds:
         return self.of_loops[loop]
 
     def of_source(self, source: Source, barriers: Barriers) -> str:
-        """The kind of a producer's semaphore."""
+        """The kind of a producer's semaphore; what is said of the instruction itself goes before all else."""
+        own = None if isinstance(source, Marker) else _kind(source.op)
+        if own is not None and own != "barrier":
+            return own
         if source.loop in barriers.loops:
             return "barrier"
-        kind = _kind(source.op) if not isinstance(source, Marker) else None
-        kind = kind or self.of_loops[source.loop]
         coarser = self.choices.coarser
+        kind = self.of_loops[source.loop]
         kind = coarser.get((source.engine, source.loop), coarser.get((source.engine, None), kind))
         return "per-loop" if kind == "barrier" else kind
 

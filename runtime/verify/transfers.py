@@ -1,0 +1,63 @@
+"""Whether the counts of DMA queues say which transfers are complete.
+
+Each part of a transfer adds to its semaphore when it arrives, and parts of two transfers in flight arrive in any order.
+So a semaphore tells that a transfer is complete only where no other one that it counts is in flight: it counts one
+transfer, and that waits for its own last run (an edge of the program, which the other checks hold the streams to).
+"""
+
+from collections.abc import Collection
+
+from mpkc.dialects.engine import label_of, signal_of
+from mpkc.dialects.sem_streams import StreamsOp
+from mpkc.dialects.sem_structure import Structure
+from mpkc.runtime.verify.report import Check, Failure, checked
+
+CHECK = "transfers"
+
+
+def check_transfers(structure: Structure, streams: StreamsOp, queues: Collection[str]) -> Check:
+    """Check that no two transfers of one semaphore can be in flight.
+
+    Args:
+        structure: of the program, with the dependencies of transfers on their own earlier runs.
+        queues: the engines that are DMA queues.
+    """
+    return checked(CHECK, lambda: _look(structure, streams, queues))
+
+
+def _look(structure: Structure, streams: StreamsOp, queues: Collection[str]) -> tuple[int, int, list[Failure]]:
+    counted: dict[str, list[str]] = {}
+    for engine, stream in streams.streams.items():
+        if engine in queues:
+            for op in stream.walk():
+                if (semaphore := signal_of(op)) is not None:
+                    counted.setdefault(semaphore, []).append(label_of(op) or op.name)
+    failures = [
+        Failure(
+            CHECK,
+            f'semaphore "{semaphore}" counts parts of {", ".join(f"@{name}" for name in transfers)}: with two in '
+            "flight, the count of one may be made of parts of both; give each transfer its own semaphore",
+        )
+        for semaphore, transfers in counted.items()
+        if len(transfers) > 1
+    ]
+    for transfers in counted.values():
+        failures += [_overtaking(name) for name in transfers if not _waits_for_itself(structure, name)]
+    return sum(map(len, counted.values())), len(failures), failures
+
+
+def _waits_for_itself(structure: Structure, name: str) -> bool:
+    """Whether each loop around a transfer carries a dependency on its last run."""
+    transfer = structure.by_label.get(name)
+    if transfer is None:
+        return True
+    carried = {edge.carrier for edge in transfer.edges if edge.producer is transfer and 1 in edge.distance}
+    return set(transfer.counted) <= carried
+
+
+def _overtaking(name: str) -> Failure:
+    return Failure(
+        CHECK,
+        f"@{name} may be in flight twice, and its semaphore counts parts of both runs: let it wait for its last run "
+        "(sem-order-transfers)",
+    )
