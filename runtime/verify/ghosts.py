@@ -8,7 +8,7 @@ loops signal counts along the program order of its engine, which the way through
 Each counter is a number, or a term where the way is any way at all.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
@@ -38,7 +38,7 @@ class Ghosts:
 
     Attributes:
         requirements: of its instructions.
-        missing: loops that a requirement needs counted, and the engine does not run.
+        lost: semaphores that nothing can be said of.
     """
 
     def __init__(self, places: Places, engine: str, requirements: Iterable[Requirement]):
@@ -58,6 +58,7 @@ class Ghosts:
                     self._track(cover.member)
             if self._runs(requirement.own.member.loop):
                 self._watch(requirement.own, ("entries", requirement.own.member.loop))
+        self.lost = set(self._lost())
         self.awaited = list(
             dict.fromkeys(r.own.member.name for r in self.requirements if self._runs(r.own.member.loop))
         )
@@ -67,7 +68,7 @@ class Ghosts:
         member = requirement.own.member
         needed = [member.loop]
         if member.signal is not None and not self.single(member):
-            needed += [each.loop for each in self.places.members[member.signal]]
+            needed += [each.loop for each in self.preceding(member.signal, member)]
         return next((loop for loop in needed if not self._runs(loop)), None)
 
     def _runs(self, loop: Loop) -> bool:
@@ -79,7 +80,15 @@ class Ghosts:
             return self._runs(member.loop)
         assert member.signal is not None
         fits = cover.target.form is not Form.CLAMPED
-        return fits and all(self._runs(each.loop) for each in self.places.members[member.signal])
+        return fits and all(self._runs(each.loop) for each in self.preceding(member.signal, member))
+
+    def preceding(self, semaphore: str, at: Place) -> list[Place]:
+        """What signals a semaphore and may ever come before a place in its stream, or stands there."""
+        return [
+            each
+            for each in self.places.members.get(semaphore, ())
+            if each.order <= at.order or any(loop.counted for loop in each.loop.path if loop in at.loop.path)
+        ]
 
     def single(self, member: Place) -> bool:
         """Whether all that signals its semaphore stands in one loop: then the count follows from entries."""
@@ -127,6 +136,22 @@ class Ghosts:
             depth = target.k + (target.form is Form.CLAMPED)
             key = (target.loop, quantity)
             self.depth[key] = max(self.depth.get(key, 0), depth)
+
+    def _counted_at(self, semaphore: str, met: dict[str, Place]) -> Place | None:
+        """Where a barrier stands in the stream that signals a semaphore, if the engine can count the signals to there."""
+        members = self.places.members.get(semaphore, ())
+        at = met.get(members[0].engine) if members else None
+        fits = at is not None and all(self._runs(each.loop) for each in self.preceding(semaphore, at))
+        return at if fits else None
+
+    def _lost(self) -> Iterator[str]:
+        """The semaphores that are reset where the engine does not know how far they were."""
+        for met in self.barriers:
+            op = met[self.engine].op
+            assert isinstance(op, BarrierOp)
+            for semaphore in op.semaphores:
+                if self.places.members.get(semaphore.data) and self._counted_at(semaphore.data, met) is None:
+                    yield semaphore.data
 
     def passed_in(self, block: Block) -> list[Place]:
         """What is to be passed by on the way through a block, in order."""
@@ -176,7 +201,7 @@ class Ghosts:
     def _issued(self, state: State, semaphore: str, at: Place) -> Value:
         """The signals of `semaphore` up to `at`, in its own stream, when the engine is as far."""
         return self._sum(
-            state["entries", each.loop] - int(self.places.pending(each, at)) for each in self.places.members[semaphore]
+            state["entries", each.loop] - int(self.places.pending(each, at)) for each in self.preceding(semaphore, at)
         )
 
     def meet(self, state: State, barrier: Place) -> None:
@@ -185,9 +210,8 @@ class Ghosts:
         assert isinstance(op, BarrierOp)
         there = next(met for met in self.barriers if met[self.engine] is barrier)
         for semaphore in self.semaphores:
-            members = self.places.members.get(semaphore, ())
-            if members and all(self._runs(each.loop) for each in members) and members[0].engine in there:
-                state["known", semaphore] = self._issued(state, semaphore, there[members[0].engine])
+            if (at := self._counted_at(semaphore, there)) is not None:
+                state["known", semaphore] = self._issued(state, semaphore, at)
         for semaphore in op.semaphores:
             state["reset", semaphore.data] = state["known", semaphore.data]
         for name in self.awaited:

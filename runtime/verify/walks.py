@@ -217,7 +217,8 @@ class Walk(ABC):
             if covers and requirement.rescued:
                 before = ghosts.before(state, semaphore, place)
                 allowed = allowed if before is None else greater(allowed, before)
-        holds = ghosts.in_all(state, semaphore, threshold) <= greater(allowed, owed)
+        reached = ghosts.in_all(state, semaphore, threshold)
+        holds = semaphore not in ghosts.lost and reached <= greater(allowed, owed)
         return Goal(Wrong.LATE, holds, place, None, semaphore, threshold, self._since_reset(semaphore, owed))
 
     def _not_early(self, place: Place, requirement: Requirement, waits: dict[str, Value]) -> Goal:
