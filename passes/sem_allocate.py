@@ -19,7 +19,7 @@ from xdsl.passes import ModulePass
 from mpkc.dialects import sem, tile
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.sem_streams import StreamsOp
-from mpkc.dialects.sem_structure import structure_of
+from mpkc.dialects.sem_structure import Structure, structure_of
 from mpkc.passes.semaphores.fit import fitted_plan
 from mpkc.passes.semaphores.needs import MOST_HISTORY
 from mpkc.passes.semaphores.plan import Plan
@@ -42,6 +42,7 @@ def allocate(
     counters: str = "ui32",
     semaphores: int | None = None,
     history: int = MOST_HISTORY,
+    structure: Structure | None = None,
 ) -> Allocation:
     """Allocate semaphores for a verified sem.program or tile.kernel, which is left as it is.
 
@@ -50,6 +51,7 @@ def allocate(
         counters: the arithmetic of semaphores: `ui` or `si` and the number of bits.
         semaphores: how many there are; None for as many as needed.
         history: the registers that the history of one loop may take; beyond them, a marker stands for it.
+        structure: that of the program, where it is known already.
 
     Raises:
         OpError: what can't be allocated, and why.
@@ -57,7 +59,7 @@ def allocate(
     """
     type_ = counter_type(counters)
     limit = (1 << (type_.width.data - (type_.signedness.data is Signedness.SIGNED))) - 1
-    plan = fitted_plan(structure_of(program), kind, limit, semaphores, history)
+    plan = fitted_plan(structure or structure_of(program), kind, limit, semaphores, history)
     return Allocation(write_streams(plan, program.sym_name.data, type_, program.attributes), plan)
 
 

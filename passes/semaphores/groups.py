@@ -16,7 +16,7 @@ All other producers get the semaphore of their loop, with a remark.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from mpkc.dialects.sem_structure import Loop
+from mpkc.dialects.sem_structure import Loop, LoopKind
 from mpkc.passes.semaphores.needs import Form, Need, Source
 
 
@@ -119,9 +119,12 @@ def _countable(needs: list[Need], kinds: dict[Source, str]) -> set[Source]:
 
 
 def _in_closed_form(need: Need) -> bool:
-    if need.form is Form.NOW:
-        return need.producer.loop in need.consumer.loop.path
-    return need.form is Form.BACK
+    path, loop = need.consumer.loop.path, need.producer.loop
+    if need.form not in (Form.NOW, Form.BACK) or loop not in path:
+        return False
+    below = path[path.index(loop) + 1 :]
+    # The second region of an scf.while sees no value of the first.
+    return not below or below[0].kind is not LoopKind.AFTER
 
 
 def _around(loop: Loop) -> tuple[Loop, ...]:

@@ -158,7 +158,7 @@ def _by_marker(edge: Edge, consumer: Source, producer: Source, carrier: Loop, k:
     key = (producer.engine, behind, loop)
     marker = needs.markers.get(key)
     if marker is None:
-        marker = needs.markers[key] = Marker(f"{producer.name}.ended", producer.engine, behind, loop)
+        marker = needs.markers[key] = Marker(f"{producer.name}.{loop.name}.ended", producer.engine, behind, loop)
     needs.remarks.append(
         (
             edge.consumer.op,

@@ -43,7 +43,7 @@ def check_trips(made: Made, seed: int, figures: Counter[str]) -> None:
     figures["assignments"] += product.specification.lanes
     figures["executions"] += product.executions
     for kind in KINDS:
-        made_for = allocate(made.op, kind)
+        made_for = allocate(made.op, kind, structure=product.structure)
         figures["rescued"] += bool(rescues(made_for.plan))
         figures["kept per-engine"] += kind == "per-engine" and any(
             group.kind == "per-engine" for group in made_for.plan.groups.all.values()
