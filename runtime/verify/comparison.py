@@ -277,10 +277,13 @@ _EXTRA: frozenset[type[Operation]] = frozenset({BarrierOp, MarkerOp, ReadOp})
 
 
 def _reaches(edge: Edge, consumer: Iteration, marker: Iteration) -> bool:
-    """Whether an execution of a marker lies in or before the target of `edge`, in the loops around the marker."""
-    target = [i - d if isinstance(d, int) else math.inf for i, d in zip(consumer, edge.counted, strict=False)]
-    target = target[: len(marker)]
-    return all(t > 0 for t in target) and marker <= tuple(target)
+    """Whether an execution of a marker lies in or before the target of `edge`, as far as its carrier counts.
+
+    The marker stands in the carrier; behind a loop of one trip that clean-up has opened, its iteration goes on.
+    """
+    depth = edge.carrier.depth if edge.carrier else 0
+    target = [i - d if isinstance(d, int) else math.inf for i, d in zip(consumer, edge.counted, strict=False)][:depth]
+    return all(t > 0 for t in target) and marker[:depth] <= tuple(target)
 
 
 def _same(a: Slot, b: Slot) -> bool:
