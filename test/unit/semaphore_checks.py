@@ -153,8 +153,9 @@ def check_program(seed: int, depth: int, figures: Counter[str], every: bool = Fa
 
 
 def check_programs(seeds: Iterable[int], depth: int, figures: Counter[str], every: bool = False) -> Iterator[str]:
-    """What is wrong with the programs of `seeds`. Garbage is collected now and then: xDSL makes much, and no cycles."""
+    """What is wrong with the programs of `seeds`. Garbage is collected now and then: that is a fifth of the time else."""
     gc.collect()
+    gc.freeze()
     gc.disable()
     try:
         for number, seed in enumerate(seeds):
@@ -164,6 +165,7 @@ def check_programs(seeds: Iterable[int], depth: int, figures: Counter[str], ever
                 gc.collect()
     finally:
         gc.enable()
+        gc.unfreeze()
 
 
 def check_mutations(seed: int, figures: Counter[str], most: int = 6) -> Iterator[str]:
