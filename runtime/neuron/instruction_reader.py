@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.lexer import Input
 
 from mpkc.runtime.neuron.isa import (
     ARITY,
@@ -38,7 +39,7 @@ from mpkc.runtime.neuron.isa import (
     View,
     Wait,
 )
-from mpkc.runtime.neuron.lexer import Cursor, Token, count, one_of
+from mpkc.runtime.neuron.lexer import Cursor, Token, count, error_at, one_of
 from mpkc.runtime.neuron.tile_forms import FORMS
 from mpkc.runtime.neuron.tile_operations import attribute_of, verify_tile
 
@@ -63,13 +64,13 @@ class InstructionReader:
         jumps: the labels of that stream that are jumped to, with their places.
     """
 
-    def __init__(self, declared: Declarations):
-        self.declared = declared
+    def __init__(self, source: Input, declared: Declarations):
+        self.source, self.declared = source, declared
         self.engine, self.registers = "", 0
-        self.jumps: list[tuple[str, Cursor, Token]] = []
+        self.jumps: list[tuple[str, Token]] = []
         self.produced: set[str] = set()
-        self.consumed: list[tuple[str, Cursor, Token]] = []
-        self.met: list[tuple[str, Cursor, Token]] = []
+        self.consumed: list[tuple[str, Token]] = []
+        self.met: list[tuple[str, Token]] = []
         self.updaters: dict[int, str] = {}
         self.writers: dict[str, str] = {}
         self.plain: dict[str, Callable[[Cursor], Instruction]] = {
@@ -81,7 +82,7 @@ class InstructionReader:
             "RESET": self.reset,
         }
 
-    def enter(self, engine: str, registers: int, jumps: list[tuple[str, Cursor, Token]]) -> None:
+    def enter(self, engine: str, registers: int, jumps: list[tuple[str, Token]]) -> None:
         """Go on with the stream of another engine."""
         self.engine, self.registers, self.jumps = engine, registers, jumps
 
@@ -97,12 +98,12 @@ class InstructionReader:
 
     def check_names(self, engines: Collection[str]) -> None:
         """Raise ParseError where a label is waited for that no opaque instruction has, an engine met that is none."""
-        for name, line, token in self.consumed:
+        for name, token in self.consumed:
             if name not in self.produced:
-                raise line.error(f"no INST or VALUE has the label @{name}", token)
-        for name, line, token in self.met:
+                raise error_at(self.source, token, f"no INST or VALUE has the label @{name}")
+        for name, token in self.met:
             if name not in engines:
-                raise line.error(f"no engine {name}; there are: {', '.join(engines)}", token)
+                raise error_at(self.source, token, f"no engine {name}; there are: {', '.join(engines)}")
 
     # Registers and control.
 
@@ -185,7 +186,7 @@ class InstructionReader:
         line.expect("->")
         token = line.next
         target = line.name("a label")
-        self.jumps.append((target, line, token))
+        self.jumps.append((target, token))
         return Branch(condition, operands, target, bits, line=line.number)
 
     def handshake(self, line: Cursor) -> Handshake:
@@ -193,7 +194,7 @@ class InstructionReader:
         while not line.at_end:
             token = line.next
             engines.append(line.name("the name of an engine"))
-            self.met.append((engines[-1], line, token))
+            self.met.append((engines[-1], token))
         if engines and self.engine not in engines:
             raise line.error(f"a handshake of other engines than {self.engine}, which comes to it")
         return Handshake(tuple(engines), line=line.number)
@@ -317,7 +318,7 @@ class InstructionReader:
     def dependency(self, line: Cursor) -> After:
         token = line.next
         producer = line.name("the label of a producer")
-        self.consumed.append((producer, line, token))
+        self.consumed.append((producer, token))
         return After(producer, None if line.optional("never") else line.listed(lambda: _component(line)))
 
     def tile(self, line: Cursor, opcode: Token, common: dict[str, Any]) -> Instruction:

@@ -3,8 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
@@ -14,23 +13,29 @@ from mpkc.runtime.neuron.isa import Operand, Register
 T = TypeVar("T")
 
 _TOKEN = re.compile(
-    r"""(?P<space>[ \t\r]+|//.*)
+    r"""[ \t\r]*(?:
+        (?P<comment>//.*|$)
       | (?P<string>"(?:[^"\\]|\\.)*")
       | (?P<number>-?(?:0x[0-9A-Fa-f]+|[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|inf\b|nan\b))
       | (?P<name>\.?[A-Za-z_][A-Za-z0-9_.$]*)
-      | (?P<mark>->|>=|\+\+|\+=|[][(),:=@*?])""",
+      | (?P<mark>->|>=|\+\+|\+=|[][(),:=@*?])
+      | (?P<odd>.))""",
     re.VERBOSE,
 )
 _REGISTER = re.compile(r"r[0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A word of the text; `kind` is string, number, name, mark or end."""
 
     kind: str
     text: str
     start: int
+
+
+def error_at(source: Input, token: Token, message: str) -> ParseError:
+    """The error at a token of a text."""
+    return ParseError(Span(token.start, token.start + max(1, len(token.text)), source), message)
 
 
 class Cursor:
@@ -47,22 +52,21 @@ class Cursor:
 
     def _tokens(self, start: int, line: str) -> list[Token]:
         found: list[Token] = []
-        at = 0
-        while at < len(line):
-            match = _TOKEN.match(line, at)
-            if match is None:
-                character = Token("mark", line[at], start + at)
-                raise self.error(f"{line[at]!r} has no meaning here", character)
-            if match.lastgroup and match.lastgroup != "space":
-                found.append(Token(match.lastgroup, match[0], start + at))
-            at = match.end()
+        for match in _TOKEN.finditer(line):
+            kind = match.lastgroup
+            assert kind is not None
+            if kind == "comment":
+                break
+            token = Token(kind, match[kind], start + match.start(kind))
+            if kind == "odd":
+                raise self.error(f"{token.text!r} has no meaning here", token)
+            found.append(token)
         found.append(Token("end", "", start + len(line)))
         return found
 
     def error(self, message: str, token: Token | None = None) -> ParseError:
         """The error at a token; at the next one where none is given."""
-        token = token or self.next
-        return ParseError(Span(token.start, token.start + max(1, len(token.text)), self.source), message)
+        return error_at(self.source, token or self.next, message)
 
     def fail(self, what: str) -> NoReturn:
         """Raise the error that something else was expected."""

@@ -18,7 +18,7 @@ from mpkc.runtime.neuron.isa import (
     Program,
     Value,
 )
-from mpkc.runtime.neuron.lexer import Cursor, Token
+from mpkc.runtime.neuron.lexer import Cursor, Token, error_at
 
 SPACES = ("far", "near", "accumulator")
 VALUE_TYPES = ("index", "i1")
@@ -50,7 +50,7 @@ class _Stream:
     registers: int
     items: list[Item] = field(default_factory=list[Item])
     labels: set[str] = field(default_factory=set[str])
-    jumps: list[tuple[str, Cursor, Token]] = field(default_factory=list[tuple[str, Cursor, Token]])
+    jumps: list[tuple[str, Token]] = field(default_factory=list[tuple[str, Token]])
 
 
 class _Reader:
@@ -61,7 +61,7 @@ class _Reader:
         self.declared = Declarations()
         self.streams: dict[str, _Stream] = {}
         self.stream: _Stream | None = None
-        self.instructions = InstructionReader(self.declared)
+        self.instructions = InstructionReader(source, self.declared)
         self.directives: dict[str, Callable[[Cursor], None]] = {
             ".program": self.read_program,
             ".counters": self.read_counters,
@@ -101,10 +101,10 @@ class _Reader:
 
     def check_labels(self) -> None:
         for stream in self.streams.values():
-            for name, cursor, token in stream.jumps:
+            for name, token in stream.jumps:
                 if name not in stream.labels:
                     known = ", ".join(sorted(stream.labels)) or "none"
-                    raise cursor.error(f"no label {name} in this engine; there are: {known}", token)
+                    raise error_at(self.source, token, f"no label {name} in this engine; there are: {known}")
 
     def read_line(self, line: Cursor) -> None:
         first = line.next
