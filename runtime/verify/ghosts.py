@@ -8,17 +8,17 @@ loops signal counts along the program order of its engine, which the way through
 Each counter is a number, or a term where the way is any way at all.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation
 
-from mpkc.dialects.sem_streams import BarrierOp, IterationOp, StreamOp, StreamsOp, WaitOp
+from mpkc.dialects.sem_streams import BarrierOp, IterationOp, MarkerOp, StreamOp, StreamsOp, WaitOp
 from mpkc.dialects.sem_structure import Loop
 from mpkc.runtime.verify.integers import Value, both, choose, greater, lesser
-from mpkc.runtime.verify.places import Place, Places
+from mpkc.runtime.verify.places import Place, Places, excludes
 from mpkc.runtime.verify.requirements import Cover, Form, Requirement, Target
 
 Key: TypeAlias = tuple[object, ...]
@@ -41,7 +41,14 @@ class Ghosts:
         lost: semaphores that nothing can be said of.
     """
 
-    def __init__(self, places: Places, engine: str, requirements: Iterable[Requirement]):
+    def __init__(
+        self,
+        places: Places,
+        engine: str,
+        requirements: Iterable[Requirement],
+        rescued: Collection[tuple[str, str]] = (),
+    ):
+        self.rescued = set(rescued)
         self.places, self.engine = places, engine
         self.requirements = list(requirements)
         self.root = places.structure.loops[0]
@@ -87,7 +94,8 @@ class Ghosts:
         return [
             each
             for each in self.places.members.get(semaphore, ())
-            if each.order <= at.order or any(loop.counted for loop in each.loop.path if loop in at.loop.path)
+            if (each.order <= at.order and not excludes(each.loop, at.loop))
+            or any(loop.counted for loop in each.loop.path if loop in at.loop.path)
         ]
 
     def single(self, member: Place) -> bool:
@@ -138,7 +146,7 @@ class Ghosts:
             self.depth[key] = max(self.depth.get(key, 0), depth)
 
     def _counted_at(self, semaphore: str, met: dict[str, Place]) -> Place | None:
-        """Where a barrier stands in the stream that signals a semaphore, if the engine can count the signals to there."""
+        """Where a barrier stands in the stream that signals a semaphore, if the engine counts what comes before."""
         members = self.places.members.get(semaphore, ())
         at = met.get(members[0].engine) if members else None
         fits = at is not None and all(self._runs(each.loop) for each in self.preceding(semaphore, at))
@@ -251,6 +259,14 @@ class Ghosts:
         assert place.signal is not None
         found = self._issued(state, place.signal, place)
         return found - state["reset", place.signal] if self.barriers else found
+
+    def may_be_late(self, semaphore: str, at: Place) -> bool:
+        """Whether a wait on `semaphore` stands for a dependency that has no exact one, by a marker on its engine."""
+        marked = {each.engine for each in self.places.members.get(semaphore, ()) if isinstance(each.op, MarkerOp)}
+        return any(
+            edge.producer.engine in marked and (at.name, edge.producer.label or edge.producer.name) in self.rescued
+            for edge in self.places.edges(at)
+        )
 
     def before(self, state: State, semaphore: str, at: Place) -> Value | None:
         """The signals of a semaphore that come before the engine's place in program order; None where none tells."""

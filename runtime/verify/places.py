@@ -200,3 +200,12 @@ def position_of(loop: Loop) -> Position:
 def _named(op: Operation) -> str:
     label = label_of(op)
     return f"@{label}" if label else f"'{op.name}'"
+
+
+def excludes(a: Loop, b: Loop) -> bool:
+    """Whether a run of the program comes to `a` or to `b`, never to both: branches of a conditional that runs once."""
+    common = [x for x, y in zip(a.path, b.path, strict=False) if x is y]
+    depth = len(common)
+    if any(loop.counted for loop in common) or depth in (len(a.path), len(b.path)):
+        return False
+    return a.path[depth].op is b.path[depth].op and not isinstance(a.path[depth].op, scf.WhileOp)

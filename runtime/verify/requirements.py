@@ -13,7 +13,7 @@ from enum import Enum, auto
 from mpkc.dialects.sem_distance import EVERY
 from mpkc.dialects.sem_streams import ReadOp
 from mpkc.dialects.sem_structure import Edge, Loop
-from mpkc.runtime.verify.places import Place, Places
+from mpkc.runtime.verify.places import Place, Places, excludes
 
 
 class Form(Enum):
@@ -58,7 +58,6 @@ class Requirement:
         own: the producer itself, up to the target.
         covers: what may stand for it, itself first; each of them signals a semaphore.
         exact: whether `own` is condition (1) as it is; otherwise it is more.
-        rescued: whether a wait may be longer than it.
         text: as the program writes it.
     """
 
@@ -66,27 +65,22 @@ class Requirement:
     own: Cover
     text: str
     exact: bool = True
-    rescued: bool = False
     covers: list[Cover] = field(default_factory=list[Cover])
 
 
-def requirements_of(
-    places: Places, consumer: Place, waited: set[str], rescued: frozenset[tuple[str, str]]
-) -> list[Requirement]:
+def requirements_of(places: Places, consumer: Place, waited: set[str]) -> list[Requirement]:
     """What the instruction at `consumer` has to wait for.
 
     Args:
         waited: the semaphores that its engine ever waits on; others cover nothing.
-        rescued: pairs of a consumer and a producer whose wait may be longer than the dependency.
     """
     found: list[Requirement] = []
     for edge in places.edges(consumer):
         producer = places.by_label.get(edge.producer.label or edge.producer.name)
-        if producer is None or edge.never_owed:
+        if producer is None or edge.never_owed or excludes(producer.loop, consumer.loop):
             continue
         target, exact = _target(edge)
         requirement = Requirement(consumer, Cover(producer, target), _written(edge), exact)
-        requirement.rescued = (consumer.name, producer.name) in rescued
         requirement.covers = list(_covers(places, edge, producer, target, waited))
         found.append(requirement)
     for producer, ahead in _of_values(places, consumer):

@@ -78,9 +78,9 @@ class _Prover:
         self.failures: list[Failure] = []
         waited = waited_by(places.streams, engine)
         consumers = [place for place in places.by_label.values() if place.engine == engine]
-        requirements = [r for place in consumers for r in requirements_of(places, place, waited, rescued)]
+        requirements = [r for place in consumers for r in requirements_of(places, place, waited)]
         self.steps: Steps = {}
-        self.ghosts = Ghosts(places, engine, requirements)
+        self.ghosts = Ghosts(places, engine, requirements, rescued)
 
     def prove(self, entries: dict[str, int], trips: dict[str, int], timeout_ms: int) -> int:
         """Prove all waits; the number of goals."""

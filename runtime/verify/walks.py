@@ -214,9 +214,8 @@ class Walk(ABC):
             covers = [cover for cover in requirement.covers if cover.member.signal == semaphore]
             if covers and covers[0].member is requirement.own.member and requirement.exact:
                 owed = greater(owed, ghosts.signals(state, covers[0]))
-            if covers and requirement.rescued:
-                before = ghosts.before(state, semaphore, place)
-                allowed = allowed if before is None else greater(allowed, before)
+        if ghosts.may_be_late(semaphore, place) and (before := ghosts.before(state, semaphore, place)) is not None:
+            allowed = greater(allowed, before)
         reached = ghosts.in_all(state, semaphore, threshold)
         holds = semaphore not in ghosts.lost and reached <= greater(allowed, owed)
         return Goal(Wrong.LATE, holds, place, None, semaphore, threshold, self._since_reset(semaphore, owed))
