@@ -38,11 +38,11 @@ class Distance:
 
 
 class Distances:
-    """The distances between the regions of a program, found once for two regions in the same loops."""
+    """The distances between the regions of a program, found once for regions of one kind in the same loops."""
 
     def __init__(self, integers: Integers):
         self._integers = integers
-        self._found: dict[tuple[Region, Region, Loop, Loop], tuple[Distance | None, tuple[Distance, ...]]] = {}
+        self._found: dict[tuple[object, ...], tuple[Distance | None, tuple[Distance, ...]]] = {}
 
     def between(
         self, source: Region, sink: Region, common: Sequence[Loop], consumer: Loop
@@ -56,7 +56,7 @@ class Distances:
         Returns:
             The class of distance 0, None if they do not meet in one iteration; the classes that loops carry.
         """
-        key = (source, sink, common[-1], consumer)
+        key = (source.spans, source.flat, sink.spans, sink.flat, common[-1], consumer)
         if key not in self._found:
             shared = tuple(loop for loop in common if loop.counted)
             inner = tuple(loop for loop in consumer.path[len(common) :] if loop.counted)

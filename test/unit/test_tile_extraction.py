@@ -13,7 +13,7 @@ from mpkc.dialects.diagnostics import OpError, verify
 from mpkc.dialects.engine import label_of
 from mpkc.dialects.sem_structure import Edge, structure_of
 from mpkc.parsing import new_context, parse_module
-from mpkc.passes.tile_extract_dependencies import extract_dependencies
+from mpkc.passes.tile_extract_dependencies import ExtractDependenciesPass, extract_dependencies
 
 CONTEXT = new_context()
 EXAMPLES = Path(__file__).parents[2] / "examples" / "tile"
@@ -356,6 +356,68 @@ tile.kernel @value(%offsets : !ints, %x : !far, %n : index) engines ["a", "b"] {
     assert told(text) == ["copy after map 1", "copy after copy 1", "map after map 0,1", "map after copy 0"]
 
 
+def test_an_index_that_a_loop_carries_is_a_counter():
+    """A running index over all iterations of two loops: two apart in the inner one, any in the next of the outer."""
+    slot = "%slot = tile.rotate %slots[%b] : !slots -> !tile\n"
+    text = kernel(
+        "%end = scf.for %i = %c0 to %n step %c1 iter_args(%a = %c0) -> (index) {\n"
+        "%last = scf.for %j = %c0 to %m step %c1 iter_args(%b = %a) -> (index) {\n"
+        + slot
+        + fill("w", "slot", "a")
+        + exp("r", "slot", "slot", "b")
+        + "%next = arith.addi %b, %c1 : index\nscf.yield %next : index\n}\nscf.yield %last : index\n}"
+    )
+    assert told(text) == ["w after r 0,2", "w after r 1,*", "r after w 0,0"]
+
+
+def test_parts_of_a_flat_buffer():
+    """A cast shows a matrix in a flat buffer: apart at constant offsets, anywhere at others."""
+    matrix = "memref<4x8xf32, strided<[8, 1], offset: {0}>, #tile.space<far>>"
+
+    def cast(name: str, at: str) -> str:
+        type = matrix.format("?" if at.startswith("%") else at)
+        result = f"memref.reinterpret_cast %x to offset: [{at}], sizes: [4, 8], strides: [8, 1] : !far to {type}\n"
+        return f"%{name} = {result}"
+
+    def store(label: str, name: str, at: str, engine: str) -> str:
+        type = matrix.format("?" if at.startswith("%") else at)
+        return f'tile.copy %t -> %{name} engine "{engine}" {{label = "{label}"}} : !matrix -> {type}\n'
+
+    def stores(first: str, second: str) -> list[str]:
+        body = cast("v", first) + cast("w", second) + store("one", "v", first, "a") + store("two", "w", second, "b")
+        text = kernel(body).replace("%t = memref.alloc() : !tile", "%t = memref.alloc() : !matrix")
+        return told("!matrix = memref<4x8xf32, #tile.space<near>>\n" + text)
+
+    assert stores("8", "40") == []
+    assert stores("8", "39") == ["two after one 0"]
+    assert stores("8", "%n") == ["two after one 0"]
+    assert stores("%n", "%n") == ["two after one 0"]
+
+
+def test_a_part_whose_size_is_known_only_when_it_runs():
+    """It has the rows that its bound allows, all of them where there is no bound."""
+    text = """
+!far = memref<?x8xf32, #tile.space<far>>
+!part = memref<?x8xf32, strided<[8, 1], offset: ?>, #tile.space<far>>
+!tile = memref<4x8xf32, #tile.space<near>>
+!rows = memref<?x8xf32, strided<[8, 1]>, #tile.space<near>>
+tile.kernel @ragged(%x : !far, %n : index, %left : index) engines ["a", "b"] {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %t = memref.alloc() : !tile
+  scf.for %i = %c0 to %n step %c4 {
+    %size = SIZE : index
+    %to = memref.subview %x[%i, 0] [%size, 8] [1, 1] : !far to !part
+    %from = memref.subview %t[0, 0] [%size, 8] [1, 1] : !tile to !rows
+    tile.copy %from -> %to engine "a" {label = "store"} : !rows -> !part
+  }
+}
+"""
+    assert told(text.replace("SIZE", "arith.minui %left, %c4")) == []
+    assert told(text.replace("SIZE", "arith.addi %left, %c1")) == ["store after store 1"]
+
+
 # The pass as a whole.
 
 
@@ -386,6 +448,11 @@ sem.program @mixed() {
 }
 """
     assert told(text) == ["go after w 0"]
+
+
+def test_a_worker_is_refused():
+    with pytest.raises(OpError, match=r"the dependencies of a tile.worker follow from its rings"):
+        ExtractDependenciesPass().apply(CONTEXT, parse_module((EXAMPLES / "worker.mlir").read_text(), "worker.mlir"))
 
 
 def test_rings_are_refused():
