@@ -153,7 +153,7 @@ def check_program(seed: int, depth: int, figures: Counter[str], every: bool = Fa
 
 
 def check_programs(seeds: Iterable[int], depth: int, figures: Counter[str], every: bool = False) -> Iterator[str]:
-    """What is wrong with the programs of `seeds`. Garbage is collected now and then: that is a fifth of the time else."""
+    """What is wrong with the programs of `seeds`. Garbage is collected now and then, or it would take a fifth."""
     gc.collect()
     gc.freeze()
     gc.disable()
