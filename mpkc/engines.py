@@ -13,6 +13,7 @@ from mpkc.dialects.sem_streams import StreamsOp
 from mpkc.running.program import only_program
 from mpkc.running.tile import buffers
 from mpkc.runtime.bindings import Bindings
+from mpkc.runtime.declared import check_declared
 from mpkc.runtime.machine import Machine
 from mpkc.runtime.neuron.isa import Engine, Issued, Nop, Program, Tile
 from mpkc.runtime.neuron.reader import read_isa
@@ -78,6 +79,7 @@ def run_compiled(
     Raises:
         OpError: a binding or an input that is missing or wrong, or what stops the program: out of bounds, no end.
     """
+    check_declared(found.program, bindings)
     inputs = dict(named)
     if isinstance(found.program, tile.KernelOp):
         inputs = buffers(found.program, named, bindings, seed)

@@ -4,10 +4,12 @@ from random import Random
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sem_programs import programs
 
+from mpkc.cli import main
 from mpkc.dialects.diagnostics import OpError, verify
 from mpkc.dialects.scalars import evaluate, is_scalar
 from mpkc.dialects.sem_structure import structure_of
@@ -358,3 +360,28 @@ def test_a_kernel_is_held_to_its_promises(count, n, message):
         return
     with pytest.raises(OpError, match=message):
         run_kernel(kernel, {"counts": counts, "n": n})
+
+
+@pytest.mark.parametrize(
+    ("bind", "message"),
+    [
+        ("n=4,V=3,0,3,1", None),
+        ("n=5,V=3,0,3,1,0", "n is 5 and was declared to lie in 0..4"),
+        ("n=2,V=3,4", "V is 4 and was declared to lie in 0..3"),
+        ("n=2,e0:n=9,V=3,3", "n is 9 and was declared to lie in 0..4"),
+    ],
+)
+def test_a_simulation_holds_a_program_to_its_maxima(tmp_path, bind, message):
+    """Counters are planned by these maxima, so nothing beyond them is simulated."""
+    text = f"""sem.program @p(%n : index) attributes {{maxima = {{n = 4 : index, V = 3 : index}}}} {{
+      {CONSTANTS}
+      scf.for %i = %c0 to %n step %c1 {{
+        %v = sem.value @V engine "e0" cost 1 : index
+        scf.for %j = %c0 to %v step %c1 {{ {X} }}
+      }}
+    }}"""
+    path = tmp_path / "program.mlir"
+    path.write_text(text)
+    result = CliRunner().invoke(main, ["simulate", str(path), "--bind", bind])
+    assert result.exit_code == (0 if message is None else 2)
+    assert message is None or f"program.mlir:1:1: error: {message}" in result.stderr
