@@ -57,21 +57,22 @@ def dot(diagram: Diagram) -> str:
     """The diagram for Graphviz."""
     colours = diagram.colours()
     lines = [
-        f"digraph {_quoted(diagram.title)} {{",
+        f"digraph {quoted(diagram.title)} {{",
         '  node [shape=box style="filled,rounded" fontname=monospace fontsize=10]',
         "  edge [fontname=monospace fontsize=9]",
     ]
     for node in diagram.nodes:
-        look = f"label={_quoted(*node.lines)}" if node.lines else 'label="" shape=point width=0.1'
-        lines.append(f'  {_quoted(node.name)} [{look} fillcolor="{colours[node.kind]}"]')
+        look = f"label={quoted(*node.lines)}" if node.lines else 'label="" shape=point width=0.1'
+        lines.append(f'  {quoted(node.name)} [{look} fillcolor="{colours[node.kind]}"]')
     for edge in diagram.edges:
-        label = f" [label={_quoted(edge.label)}]" if edge.label else ""
-        ends = (_quoted(diagram.nodes[end].name) for end in (edge.source, edge.target))
+        label = f" [label={quoted(edge.label)}]" if edge.label else ""
+        ends = (quoted(diagram.nodes[end].name) for end in (edge.source, edge.target))
         lines.append(f"  {' -> '.join(ends)}{label}")
     return "\n".join([*lines, "}", ""])
 
 
-def _quoted(*lines: str) -> str:
+def quoted(*lines: str) -> str:
+    """Lines of text as Graphviz takes them."""
     escaped = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
     return '"' + "\\n".join(escaped) + '"'
 

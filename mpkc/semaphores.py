@@ -94,7 +94,7 @@ def compile_program(program: EngineProgram, kind: str, machine: Machine, counter
     """
     counters = counters or counters_of(machine)
     prepared = prepare(program, kind, machine)
-    return _Fitting(prepared, "per-engine" if kind == "unrolled" else kind, machine, counters).run()
+    return _Fitting(prepared, _left(kind), machine, counters).run()
 
 
 def read_streams(program: EngineProgram, streams: StreamsOp, kind: str, machine: Machine) -> Compiled:
@@ -105,7 +105,7 @@ def read_streams(program: EngineProgram, streams: StreamsOp, kind: str, machine:
     """
     counters = f"{'s' if streams.signed else 'u'}i{streams.counters.width.data}"
     prepared = prepare(program, kind, machine)
-    plan = allocate(prepared, kind, counters, machine.limits.semaphores).plan
+    plan = allocate(prepared, _left(kind), counters, machine.limits.semaphores).plan
     try:
         return Compiled(prepared, streams, plan, _named(emission(streams, machine), prepared), tuple(plan.remarks))
     except TooManyRegisters as err:
@@ -141,6 +141,11 @@ def clean_up(streams: StreamsOp) -> None:
     lower_views(streams)
     simplify(streams)
     drop_counters(streams)
+
+
+def _left(kind: str) -> str:
+    """The kind for what is left of a program once it is unrolled."""
+    return "per-engine" if kind == "unrolled" else kind
 
 
 def _kind(op: Operation) -> str | None:

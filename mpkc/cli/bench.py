@@ -17,7 +17,7 @@ BUSY = 0.1  # load average for each core
 
 
 @click.command()
-@click.argument("name", type=click.Choice(["host", "tgraph"]))
+@click.argument("name", type=click.Choice(["host", "tgraph", "semaphores-scale"]))
 @click.option("--tokens", type=click.IntRange(2), default=24, show_default=True, help="host: new tokens of each run.")
 @click.option("--repeat", type=click.IntRange(1), default=3, show_default=True, metavar="R", help="host: runs of each.")
 @json_option
@@ -29,10 +29,19 @@ def bench(name: str, tokens: int, repeat: int, as_json: bool) -> None:
         host     decoding with smollm2-135m in float32 on all cores, beside PyTorch, transformers and llama.cpp
                  where they are installed: pip install 'mpkc[peers]'; the median of interleaved runs
         tgraph   CPU time and memory of the task graph of qwen3-8b, and of graphs of half a million and a million tasks
+        semaphores-scale
+                 CPU time of a multi-engine program of 50,000 instructions in 1,000 loops, from IR to ISA text, of one
+                 of half the size, and of simulating them
 
     Exit code 1: where a program that computes in float32 chose other tokens.
     """
-    failed = bench_host(tokens, repeat, as_json) if name == "host" else bench_tgraph(as_json)
+    match name:
+        case "host":
+            failed = bench_host(tokens, repeat, as_json)
+        case "tgraph":
+            failed = bench_tgraph(as_json)
+        case _:
+            failed = bench_semaphores_scale(as_json)
     if failed:
         raise SystemExit(1)
 
@@ -61,6 +70,26 @@ def bench_tgraph(as_json: bool) -> bool:
         rows.add_row(row.name, f"{row.tasks:,}", f"{row.seconds:.2f}", f"{row.peak_mib:,.0f}")
     print_table(rows)
     click.echo(f"\ntwice the tasks take {result.doubling:.2f} times as long")
+    return False
+
+
+def bench_semaphores_scale(as_json: bool) -> bool:
+    """Compile and simulate multi-engine programs, and report."""
+    from mpkc.bench.semaphores import bench_scale
+
+    with line_progress() as told:
+        result = bench_scale(told)
+    if as_json:
+        print_json(result.to_json())
+        return False
+    numbers = ("instructions", "CPU s", "instructions/s")
+    rows = table("step", *numbers, right=numbers)
+    for row in result.rows:
+        rows.add_row(row.name, f"{row.instructions:,}", f"{row.seconds:.2f}", f"{row.rate:,.0f}")
+    print_table(rows)
+    click.echo(
+        f"\nfrom IR to ISA text in {result.seconds:.1f} s; twice as many take {result.doubling:.2f} times as long"
+    )
     return False
 
 

@@ -1,4 +1,4 @@
-"""`mpkc graph`: the task graph of a program, as a table or a drawing."""
+"""`mpkc graph`: what waits for what in a program, as a table or a drawing."""
 
 import re
 from typing import TYPE_CHECKING
@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 import click
 
 from mpkc.cli.common import grids_option, output_file, print_table, table, workers_option, write_output
+from mpkc.cli.engines import device_named, refuse_given
 from mpkc.cli.errors import UserError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from mpkc.graph import OperatorNode, TaskRow
+    from mpkc.semaphores import EngineProgram
 
 
 @click.command()
@@ -31,7 +33,7 @@ def graph(
     workers: int | None,
     grids: str | None,
 ) -> None:
-    """Show which operators, or which tasks, wait for which.
+    """Show which operators, tasks or instructions wait for which.
 
     \b
     INPUT is an .mlir file, - for standard input, or a model; shapes are enough.
@@ -40,12 +42,17 @@ def graph(
         mpkc graph smollm2-135m --operators 4:6 --tasks --workers 8 --dot tasks.dot
     """
     from mpkc.drawing import dot, svg
+    from mpkc.engines import engine_program
     from mpkc.graph import operator_diagram, operator_nodes, task_diagram, task_rows
     from mpkc.inputs import read_input
     from mpkc.targets import cores
     from mpkc.taskgraph import linear_task_graph
 
-    whole = linear_task_graph(read_input(input), workers or cores(), grids)
+    given = read_input(input)
+    if (program := engine_program(given.module)) is not None:
+        refuse_given(("tasks", "chosen", "workers", "grids"), "a multi-engine program")
+        return draw_engines(program, input, svg_path, dot_path)
+    whole = linear_task_graph(given, workers or cores(), grids)
     operators = operator_range(chosen, len(whole.infos))
     rows = task_rows(whole, operators) if tasks else []
     nodes = [] if tasks else operator_nodes(whole)[operators.start : operators.stop]
@@ -55,6 +62,24 @@ def graph(
     for path, text in ((svg_path, svg), (dot_path, dot)):
         if path:
             write_output(text(diagram), path)
+
+
+def draw_engines(program: "EngineProgram", title: str, svg_path: str | None, dot_path: str | None) -> None:
+    """Show the instructions of a multi-engine program and their dependencies."""
+    from mpkc.engine_graph import dot, instruction_rows, svg
+    from mpkc.semaphores import prepare
+
+    prepared = prepare(program, "per-loop", device_named("generic"))
+    for path, text in ((svg_path, svg), (dot_path, dot)):
+        if path:
+            write_output(text(prepared, title), path)
+    if svg_path or dot_path:
+        return
+    rows = table("instruction", "engine", "loops", "after (distance)", wrap=("after (distance)",))
+    for row in instruction_rows(prepared):
+        after = ", ".join(f"{name} {distance}".rstrip() for name, distance in row.after)
+        rows.add_row(row.name, row.engine, " ".join(row.loops), after)
+    print_table(rows)
 
 
 def operator_range(text: str | None, count: int) -> range:

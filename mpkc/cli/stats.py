@@ -1,16 +1,20 @@
-"""`mpkc stats`: counts of a program's task graph, and why its operators are cut and launched as they are."""
+"""`mpkc stats`: counts of a program, and why a task graph, or the waits of engines, are as they are."""
 
 from typing import TYPE_CHECKING
 
 import click
 
 from mpkc.cli.common import grids_option, json_option, print_json, print_table, table, workers_option
+from mpkc.cli.engines import OF_SEMAPHORES, refuse_given, semaphore_options, setup_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from mpkc.engines import Setup
     from mpkc.explain import Choice
+    from mpkc.inputs import Input
     from mpkc.launching import Mode
+    from mpkc.semaphores import EngineProgram
     from mpkc.taskgraph import TaskGraph
 
 
@@ -18,15 +22,26 @@ if TYPE_CHECKING:
 @click.argument("input")
 @workers_option
 @grids_option
-@click.option("--explain", "explained", is_flag=True, help="Show why operators have their grids and launch modes.")
+@click.option("--explain", "explained", is_flag=True, help="Show why grids, launch modes and waits are what they are.")
 @click.option(
     "--max-batch", type=click.IntRange(1), metavar="N", help="Of a model: the graphs for batches of up to N requests."
 )
+@semaphore_options
 @json_option
 def stats(
-    input: str, workers: int | None, grids: str | None, max_batch: int | None, explained: bool, as_json: bool
+    input: str,
+    workers: int | None,
+    grids: str | None,
+    max_batch: int | None,
+    explained: bool,
+    kind: str,
+    device: str,
+    counters: str | None,
+    as_json: bool,
 ) -> None:
     """Count the operators, tasks and events of a program.
+
+    Of a multi-engine program: loops, instructions and dependencies, and what each kind of semaphores costs.
 
     \b
     INPUT is an .mlir file, - for standard input, or a model; shapes are enough.
@@ -37,6 +52,7 @@ def stats(
     """
     from dataclasses import replace
 
+    from mpkc.engines import engine_program
     from mpkc.inputs import read_input
     from mpkc.stats import stats_of
     from mpkc.targets import cores
@@ -48,6 +64,10 @@ def stats(
         return print_batches(input, workers or cores(), grids, max_batch, as_json)
     count = workers or cores()
     given = read_input(input)
+    if (program := engine_program(given.module)) is not None:
+        refuse_given(("workers", "grids", "max_batch"), "a multi-engine program")
+        return print_engines(given, program, setup_of(kind, device, counters), explained, as_json)
+    refuse_given((*OF_SEMAPHORES, "device"), "a task graph")
     choices: list[Choice] = []
     if explained:
         from mpkc.explain import explain
@@ -69,6 +89,38 @@ def stats(
     for name, value in counts.items():
         totals.add_row(name.replace("_", " "), f"{value:,}")
     print_table(totals, *((choice_table(choices), mode_table(modes)) if explained else (operator_table(graph),)))
+
+
+def print_engines(given: "Input", program: "EngineProgram", setup: "Setup", explained: bool, as_json: bool) -> None:
+    """Report on a multi-engine program; the formulas of its waits are those of the kind that is asked for."""
+    from dataclasses import asdict
+
+    from mpkc.engine_stats import engine_stats, waits_of
+    from mpkc.engines import compiled
+
+    counts = engine_stats(program, setup.machine, setup.counters)
+    waits = list(waits_of(compiled(given.module, program, setup).plan)) if explained else []
+    if as_json:
+        return print_json(counts.to_json() | ({"waits": [asdict(row) for row in waits]} if explained else {}))
+    totals = table("what", "count", right=("count",))
+    totals.show_header = False
+    totals.add_row("loops", f"{counts.loops:,}")
+    totals.add_row("conditionals", f"{counts.conditionals:,}")
+    for engine, number in counts.instructions.items():
+        totals.add_row(f"instructions of {engine}", f"{number:,}")
+    for form, number in counts.dependencies.items():
+        totals.add_row(f"dependencies: {form}", f"{number:,}")
+    numbers = ("semaphores", "registers", "code bytes", "remarks")
+    kinds = table("kind", *numbers, "", right=numbers, wrap=("",))
+    for row in counts.kinds:
+        cells = (row.semaphores, row.registers, row.code_bytes, row.remarks)
+        shown = [""] * 4 if row.refused else [f"{number or 0:,}" for number in cells]
+        kinds.add_row(row.kind, *shown, row.refused or "")
+    formulas = table("instruction", "producer", "semaphore", "threshold", "why", wrap=("threshold", "why"))
+    for wait in waits:
+        formulas.add_row(wait.instruction, wait.producer, wait.semaphore, wait.threshold, wait.why)
+    print_table(totals, kinds, *([formulas] if explained else []))
+    return None
 
 
 def operator_table(graph: "TaskGraph") -> "Table":

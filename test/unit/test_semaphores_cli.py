@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -241,3 +242,34 @@ def test_engines_that_disagree_deadlock_on_the_neuron_target(written: Write) -> 
     result = run("run", written(FIG5), "--bind", "n=2,e1:n=3", "--target", "neuron")
     assert result.exit_code == 1
     assert "C in iteration [3, 3]" in result.stderr
+
+
+# stats and graph
+
+
+def test_stats_show_the_kinds_side_by_side(written: Write) -> None:
+    found = answer("stats", written(FIG5))
+    assert found["loops"] == 2
+    assert found["instructions"] == {"e0": 1, "e1": 1}
+    kinds = {row["kind"]: row for row in found["kinds"]}
+    assert list(kinds) == [*ENGINE_KINDS, "unrolled"]
+    simulated = answer("simulate", written(FIG5), "--bind", "n=0", "--semaphores", "per-loop")
+    same = ("semaphores", "registers", "code_bytes")
+    assert [kinds["per-loop"][key] for key in same] == [simulated[key] for key in same]
+    assert "can't unroll" in kinds["unrolled"]["refused"]
+
+
+def test_stats_explain_the_formula_of_each_wait(written: Write) -> None:
+    (wait,) = answer("stats", written(FIG5), "--explain")["waits"]
+    assert (wait["instruction"], wait["producer"], wait["threshold"]) == ("C", "P", "r_b - 2")
+    assert wait["why"].startswith("from iteration 3 of b on")
+    assert "r_b - 2" in run("stats", written(FIG5), "--explain").stdout
+
+
+def test_graphs(written: Write, tmp_path: Path) -> None:
+    svg, dot = tmp_path / "out.svg", tmp_path / "out.dot"
+    assert run("graph", written(TILE), "--svg", svg, "--dot", dot).exit_code == 0
+    assert 'subgraph "cluster_i"' in dot.read_text()
+    assert '[label="2"]' in dot.read_text()
+    assert ElementTree.fromstring(svg.read_text()).tag.endswith("svg")
+    assert "@copy1 2" in run("graph", written(TILE)).stdout
