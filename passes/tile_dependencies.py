@@ -12,6 +12,7 @@ from itertools import product
 from math import inf
 from typing import TypeAlias
 
+from mpkc.dialects.sem_distance import EVERY
 from mpkc.dialects.sem_structure import Instruction, Loop, LoopKind, Structure
 from mpkc.passes.integer_system import Bound
 from mpkc.passes.tile_accesses import Accesses
@@ -82,12 +83,14 @@ def _choose(waits: Waits, candidates: list[Candidate]) -> None:
 def _waited_for_early(kept: list[Candidate]) -> Iterator[Candidate]:
     """The candidates that a wait which was added later may enforce.
 
-    A consumer waits in every iteration of its loops, also before the first one that depends on the producer. What
-    lies between these two may rely on that.
+    A consumer waits in every iteration of its loops, also before the first one that depends on the producer: what
+    lies between these two may rely on that. And what it waits for may be more than what it depends on.
     """
     spans = [between.span for between, _ in kept]
     found = set[int]()
     for at, (between, dependency) in enumerate(kept):
+        if between.waits_for_more:
+            found.add(at)
         if dependency.first:
             found.update(range(bisect_left(spans, between.span_if_first), at))
     yield from (kept[at] for at in sorted(found))
@@ -98,15 +101,17 @@ def _between(blocks: Blocks, dependency: Dependency) -> Between:
     wait, frame = dependency.wait, dependency.frame
     consuming = {loop: first + 1 for loop, first in dependency.first.items()}
     producing: dict[Loop, int] = {}
+    all_of = list[Loop]()
     apart = 0
     if any(wait.vector):
         shared = [loop for loop in dependency.common if loop.counted]
         at = shared.index(frame)
         apart = int(dependency.least[at])
+        all_of = [loop for loop, component in zip(shared, wait.vector, strict=True) if component == EVERY]
         for loop, least in zip(shared[at + 1 :], dependency.least[at + 1 :], strict=True):
             consuming[loop] = max(consuming.get(loop, 1), 1 if least == -inf else 1 + int(least))
             producing[loop] = FAR_ON if least == -inf else consuming[loop] - int(least)
-    return Between(blocks, wait.producer, wait.consumer, frame, apart, producing, consuming)
+    return Between(blocks, wait.producer, wait.consumer, frame, apart, producing, consuming, all_of)
 
 
 def _dependencies(structure: Structure, integers: Integers, blocks: Blocks) -> Iterator[Dependency]:

@@ -5,7 +5,7 @@ region once at least, and an if with an else one of the two. How often a loop ru
 related to anything else in the program. So there are executions of the program in which nothing else runs in between.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
@@ -120,6 +120,7 @@ class Between:
     Args:
         producing, consuming: the number of the iteration of loops inside `frame`, on either side. Where nothing is
             said, the last one there is for the producer, and 1 for the consumer.
+        all_of: loops inside `frame` that the consumer waits for all iterations of, whichever it depends on.
     """
 
     def __init__(
@@ -131,18 +132,20 @@ class Between:
         apart: int,
         producing: Mapping[Loop, int],
         consuming: Mapping[Loop, int],
+        all_of: Iterable[Loop] = (),
     ):
         depth = len(frame.path)
         self._blocks, self.producer, self.consumer = blocks, producer, consumer
         self.frame, self.apart = frame, apart
         self._produced, self._consumed = producer.loop.path[depth:], consumer.loop.path[depth:]
         self._producing = {loop: producing.get(loop, FAR_ON) for loop in self._produced}
+        self._waited_for = self._producing | dict.fromkeys(all_of, FAR_ON)
         self._consuming = {loop: consuming.get(loop, 1) for loop in self._consumed}
 
     @property
     def span(self) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """A key that is larger than that of every other way that lies on this one."""
-        first = self._route(self.producer, self._produced, self._producing, ends=True)
+        """A key that is larger than that of a wait which can be of use on this way."""
+        first = self._route(self.producer, self._produced, self._waited_for, ends=True)
         last = self._route(self.consumer, self._consumed, self._consuming, ends=False)
         return self.apart, last, tuple(-at for at in first)
 
@@ -151,6 +154,11 @@ class Between:
         """At most the keys of the ways to the first execution of the consumer in the frame."""
         numbers = dict.fromkeys(self._consumed, 1)
         return self.apart, self._route(self.consumer, self._consumed, numbers, ends=False), ()
+
+    @property
+    def waits_for_more(self) -> bool:
+        """Whether the consumer waits for later executions of the producer than it depends on."""
+        return self._waited_for != self._producing
 
     def _route(
         self, instruction: Instruction, path: tuple[Loop, ...], numbers: Mapping[Loop, int], ends: bool

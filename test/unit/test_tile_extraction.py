@@ -274,6 +274,27 @@ def test_a_slot_that_an_inner_index_chooses_is_waited_for_in_the_next_outer_iter
     assert told(text) == ["w after r 0,2", "w after r 1,*", "r after w 0,0", "r after r 0,1"]
 
 
+def test_a_part_and_all_of_a_buffer_that_the_outer_iteration_before_wrote():
+    """The whole buffer needs all of that iteration, not only what one part of it needs."""
+    part = "%at = arith.muli %j, %c8 : index\n%mine = memref.subview %array[%at] [8] [1] : !array to !near_part\n"
+    whole = "%all = memref.subview %array[0] [64] [1] : !array to memref<64xf32, strided<[1]>, #tile.space<near>>\n"
+    use = exp("one", "mine", "t", "a", "!near_part -> !tile") + exp(
+        "all", "all", "wide", "a", "memref<64xf32, strided<[1]>, #tile.space<near>> -> !array"
+    )
+    text = kernel(
+        "%wide = memref.alloc() : !array\n"
+        + loop(loop(part + whole + use + fill("w", "mine", "b", "!near_part"), "j", "m"))
+    )
+    assert told(text) == [
+        "one after one 0,1",
+        "one after one 1,*",
+        "one after w 1,0",
+        "all after w 0,1",
+        "all after w 1,*",
+        "w after all 0,0",
+    ]
+
+
 def test_a_conditional_in_a_loop_in_a_conditional():
     inner = f"scf.if %q {{\n{fill('w', 's', 'a')}}}\n" + exp("r", "s", "t", "b")
     text = kernel(f"scf.if %p {{\n{loop(inner)}}}\n" + exp("end", "s", "u", "c"))
