@@ -14,6 +14,7 @@ class Columns:
 
     Attributes:
         first_argument: the number of the first that the loop carries.
+        place: the numbers of the others, by what they are; of counters, their keys.
     """
 
     def __init__(self, ghosts: Ghosts, head: Head):
@@ -28,6 +29,7 @@ class Columns:
         for cover in covers:
             self._add_owed(ghosts, cover)
         self.first_argument = len(self._makers)
+        self.place = {key: number for number, key in enumerate(self._makers)}
 
     def __len__(self) -> int:
         return self.first_argument + len(self.head.arguments)
@@ -40,7 +42,7 @@ class Columns:
         counted = ghosts.counted
         for key in ghosts.initial():
             match key:
-                case ("entries", Loop() as loop) if loop in counted and loop.parent is not None:
+                case ("entries" | "met", Loop() as loop) if loop in counted and loop.parent is not None:
                     self._add_counter(key)
                 case ("iteration", loop) if loop in self.around:
                     self._add_counter(key)

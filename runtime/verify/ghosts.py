@@ -30,6 +30,7 @@ State: TypeAlias = dict[Key, Value]
 # ("count", label)          the signals of its semaphore up to the last execution of an instruction
 # ("known", semaphore)      as many signals have surely been: a wait or a barrier has seen them
 # ("reset", semaphore)      the signals up to its last reset
+# ("met", loop)             how often the engine had entered the loop at the last barrier
 # ("retired", label)        the executions of an instruction that a barrier has seen retire
 
 
@@ -127,6 +128,9 @@ class Ghosts:
         """The loops whose entries matter."""
         found = {member.loop for r in self.requirements for member in (r.own.member, *(c.member for c in r.covers))}
         found |= {loop for loop, _ in self.depth}
+        if self.barriers:
+            found |= {each.loop for signals in self.places.members.values() for each in signals}
+            found |= {loop for each in list(found) for loop in each.path}
         for signals in self.places.members.values():
             if len({each.loop for each in signals}) > 1:
                 found |= {each.loop for each in signals}
@@ -182,6 +186,7 @@ class Ghosts:
         if self.barriers:
             state |= {("reset", semaphore): 0 for semaphore in self.semaphores}
             state |= {("retired", name): 0 for name in self.awaited}
+            state |= {("met", loop): 0 for loop in self.runs}
         state["entries", self.root] = 1
         return state
 
@@ -222,11 +227,17 @@ class Ghosts:
                 state["known", semaphore] = self._issued(state, semaphore, at)
         for semaphore in op.semaphores:
             state["reset", semaphore.data] = state["known", semaphore.data]
+        for loop in self.inside(barrier):
+            state["met", loop] = state["entries", loop]
         for name in self.awaited:
             member = self.places.by_label[name]
             if member.engine in there:
                 late = int(self.places.pending(member, there[member.engine]))
                 state["retired", name] = state["entries", member.loop] - late
+
+    def inside(self, barrier: Place) -> list[Loop]:
+        """The loop of a barrier, and those in it."""
+        return [loop for loop in self.runs if barrier.loop in loop.path]
 
     def await_(self, state: State, semaphore: str, threshold: Value) -> None:
         """A wait has ended: the semaphore has reached `threshold`."""
@@ -316,6 +327,7 @@ class Ghosts:
             elif isinstance(op, BarrierOp):
                 found |= {("known", name) for name in self.semaphores}
                 found |= {("reset", semaphore.data) for semaphore in op.semaphores}
+                found |= {("met", loop) for loop in self.inside(self.places.of[op])}
                 found |= {("retired", name) for name in self.awaited}
         return found
 

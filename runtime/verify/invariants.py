@@ -6,15 +6,17 @@ the relations that hold in that space. It starts with states that runs have seen
 finds to follow from it, until none does: then it is the least space that is inductive.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import Operation, OpResult
 
+from mpkc.dialects.scalars import bits_of
+from mpkc.dialects.sem_structure import Loop
 from mpkc.runtime.verify.columns import Columns
 from mpkc.runtime.verify.ghosts import State
 from mpkc.runtime.verify.integers import Value
@@ -48,10 +50,10 @@ class Invariant:
         parts: its conjuncts.
     """
 
-    def __init__(self, columns: Columns, samples: Samples):
+    def __init__(self, columns: Columns, samples: Samples, trips: Mapping[str, int]):
         self.columns = columns
         self._basis: dict[int, list[int]] = {}
-        self._bounds = list(_inequalities(columns))
+        self._bounds = list(_inequalities(columns, trips))
         self.parts: list[Relation] = []
         self._start([columns.of(state, arguments) for state, arguments in samples])
 
@@ -78,24 +80,48 @@ class Invariant:
                 self.admit(row.tolist())
 
 
-def _inequalities(columns: Columns) -> Iterator[Relation]:
-    """What is carried is not negative, and at most what it is compared with."""
-    for index, argument in enumerate(columns.head.arguments, columns.first_argument):
+def _inequalities(columns: Columns, trips: Mapping[str, int]) -> Iterator[Relation]:
+    """What is carried is not negative, and at most what anything is compared with; how often inner loops run."""
+    constants = sorted(_constants(columns.head.op))
+    for index, _ in enumerate(columns.head.arguments, columns.first_argument):
         yield Relation(((index, 1),), False)
-        for bound in _compared_with(argument):
+        for bound in constants:
             yield Relation(((0, bound), (index, -1)), False)
+    for key in columns.place:
+        match key:
+            case ("met", Loop() as loop):
+                yield from _entries(columns, loop, trips.get(loop.name) if loop.counted else 1)
+            case _:
+                pass
 
 
-def _compared_with(argument: SSAValue) -> Iterator[int]:
-    """The constants that a carried value is compared with."""
-    for use in argument.uses:
-        if isinstance(use.operation, arith.CmpiOp):
-            for operand in use.operation.operands:
+def _entries(columns: Columns, loop: Loop, most: int | None) -> Iterator[Relation]:
+    """A loop runs at most so often in each iteration around it, of those since the last barrier: so many, or less one
+    that has not come to the loop, or has come to an iteration of it."""
+    place, around = columns.place, loop.parent
+    if most is None or ("met", around) not in place:
+        return
+    since = ((place["entries", loop], -1), (place["met", loop], 1))
+    allowed = ((place["entries", around], most), (place["met", around], -most))
+    yield Relation((*since, *allowed), False)
+    yield Relation((*since, *allowed, (0, -most)), False)
+    if ("iteration", loop) in place:
+        yield Relation((*since, *allowed, (0, -most), (place["iteration", loop], 1)), False)
+
+
+def _constants(loop: Operation) -> set[int]:
+    """What is compared with in a loop, and one less."""
+    found: set[int] = set()
+    for op in loop.walk():
+        if isinstance(op, arith.CmpiOp):
+            for operand in op.operands:
                 match operand:
                     case OpResult(op=arith.ConstantOp(value=IntegerAttr(value=constant))):
-                        yield constant.data
+                        number = constant.data % (1 << bits_of(operand.type))
+                        found |= {number, number - 1}
                     case _:
                         pass
+    return found
 
 
 def _equations(basis: dict[int, list[int]], width: int) -> Iterator[Relation]:

@@ -1,6 +1,6 @@
 """Runs of a stream: what its loops carry, and what is wrong on the way."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
@@ -53,12 +53,15 @@ class Run(Walk):
     Args:
         wild: whether loops run any number of times and conditionals go any way, so that few runs see much. What a run
             that is not wild finds wrong is wrong.
+        trips: the most iterations of one run of each loop, by name.
         most: the iterations and instructions after which it ends.
     """
 
-    def __init__(self, ghosts: Ghosts, steps: Steps, random: Random, wild: bool, most: int = 250):
+    def __init__(
+        self, ghosts: Ghosts, steps: Steps, random: Random, wild: bool, trips: Mapping[str, int], most: int = 250
+    ):
         super().__init__(ghosts, steps)
-        self.random, self.wild, self.left = random, wild, most
+        self.random, self.wild, self.trips, self.left = random, wild, trips, most
         self.seen: dict[Operation, list[tuple[State, list[Value]]]] = {}
         self.wrong: list[tuple[Goal, State]] = []
         self.bindings: dict[str, int] = {}
@@ -96,7 +99,7 @@ class Run(Walk):
         variable, *carried = op.body.block.args
         step = max(step, 1)
         if self.wild:
-            high = low + step * self.random.choice(TRIPS)
+            high = low + step * self._trips(op.body.block)
         self._start(op.body.block)
         state = self.read(op.iter_args)
         for index in range(low, high, step):
@@ -111,7 +114,7 @@ class Run(Walk):
 
     def _while(self, op: scf.WhileOp) -> list[Value | None]:
         before, after = op.before_region.block, op.after_region.block
-        left = self.random.choice(TRIPS)
+        left = self._trips(before) - 1
         self._start(before)
         state = self.read(op.arguments)
         while True:
@@ -119,7 +122,7 @@ class Run(Walk):
             self.write(before.args, state)
             self._observe(op)
             goes_on, *state = self.block(before)
-            if not left if self.wild else not goes_on:
+            if left <= 0 if self.wild else not goes_on:
                 return state
             left -= 1
             self.write(after.args, state)
@@ -134,6 +137,13 @@ class Run(Walk):
             self.values[op.operands[0]] = bool(taken) if isinstance(op, scf.IfOp) else taken
         region = regions[taken] if taken in regions else op.regions[0]
         return self.block(region.block) if region.blocks else []
+
+    def _trips(self, block: Block) -> int:
+        """How often a loop runs, if it may run any number of times."""
+        heads = self.places.heads[block]
+        most = self.trips.get(heads[0].name) if heads else None
+        chosen = self.random.choice(TRIPS)
+        return chosen if most is None else min(chosen, most)
 
     def _start(self, block: Block) -> None:
         if self.places.heads[block]:

@@ -258,6 +258,9 @@ class Proof(Walk):
         match key:
             case ("iteration", Loop() as loop):
                 self._fact(value <= state["entries", loop])
+                self._limit(loop)
+            case ("met", Loop() as loop):
+                self._fact(value <= state["entries", loop])
             case ("past", Loop() as loop, quantity, int() as j):
                 self._fact(value <= self.ghosts.past(state, loop, cast(Key, quantity), j - 1))
             case ("retired", str() as name):

@@ -84,7 +84,7 @@ class _Prover:
 
     def prove(self, entries: dict[str, int], trips: dict[str, int], timeout_ms: int) -> int:
         """Prove all waits; the number of goals."""
-        runs = [Run(self.ghosts, self.steps, Random(seed), wild=bool(seed % 3)) for seed in range(RUNS)]
+        runs = [Run(self.ghosts, self.steps, Random(seed), bool(seed % 3), trips) for seed in range(RUNS)]
         for run in runs:
             run.run()
         if self._refuted_by(runs):
@@ -104,7 +104,7 @@ class _Prover:
         found: dict[Operation, Invariant] = {}
         for head in {op: head for run in runs for op, head in run.heads.items()}.values():
             samples = [sample for run in runs for sample in run.seen.get(head.op, ())]
-            found[head.op] = Invariant(Columns(self.ghosts, head), samples)
+            found[head.op] = Invariant(Columns(self.ghosts, head), samples, trips)
         return Proof(self.ghosts, self.steps, found, Bounds(entries, trips), timeout_ms)
 
     def _refuted_by(self, runs: list[Run]) -> bool:

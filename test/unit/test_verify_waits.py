@@ -1,13 +1,21 @@
 """The proof of waits: figures and examples written by hand, what clean-up makes of them, and mutants of both."""
 
+import random
 import re
 
 import pytest
 import sem_figures
+import sem_programs
+from xdsl.dialects import arith, scf
 from xdsl.ir import Operation
 
 from mpkc.dialects.diagnostics import verify
+from mpkc.dialects.sem_streams import BarrierOp, WaitOp
 from mpkc.parsing import parse_module
+from mpkc.passes.sem_allocate import allocate
+from mpkc.passes.sem_drop_counters import drop_counters
+from mpkc.passes.sem_simplify import simplify
+from mpkc.passes.semaphores.bounds import entries, trips
 from mpkc.runtime.verify.report import Check, WaitFailure
 from mpkc.runtime.verify.waits import prove_waits
 
@@ -25,7 +33,9 @@ BOUNDS = {"a": 2**20, "b": 2**29}
 def only(text: str) -> Operation:
     module = parse_module(text)
     verify(module)
-    return module.body.block.first_op
+    operation = module.body.block.first_op
+    operation.detach()
+    return operation
 
 
 def prove(program: str, streams: str, width: int = 32, sign: str = "u", **options) -> Check:
@@ -134,10 +144,10 @@ def nest_consumer(
     return stream("e1", body)
 
 
-def nest(form: str, sign: str = "u", width: int = 32, entries: dict[str, int] | None = BOUNDS, **mutation) -> Check:
+def nest(form: str, sign: str = "u", width: int = 32, most: dict[str, int] | None = BOUNDS, **mutation) -> Check:
     text = streams(NEST_PRODUCER, nest_consumer(form, **mutation))
     text = text.replace("GREATER", "ugt" if sign == "u" else "sgt")
-    return prove(NEST, text, width, sign, entries=entries)
+    return prove(NEST, text, width, sign, entries=most)
 
 
 def test_guarded_formula_is_exact() -> None:
@@ -152,8 +162,8 @@ def test_printed_formula_is_exact_on_signed_integers() -> None:
 
 
 def test_guarded_formula_on_eight_bits() -> None:
-    assert not nest(GUARDED, width=8, entries={"a": 50, "b": 127}).failed
-    refuted(nest(GUARDED, width=8, entries={"a": 50, "b": 128}), "out of its range")
+    assert not nest(GUARDED, width=8, most={"a": 50, "b": 127}).failed
+    refuted(nest(GUARDED, width=8, most={"a": 50, "b": 128}), "out of its range")
 
 
 @pytest.mark.parametrize("form", [TRUNCATED, BRACKET_A])
@@ -162,9 +172,9 @@ def test_printed_formulas_are_refuted_on_unsigned_integers(form: str) -> None:
 
 
 def test_bound_on_the_counters() -> None:
-    assert not nest(GUARDED, entries={"a": 2**20, "b": 2**31 - 1}).failed
-    refuted(nest(GUARDED, entries={"a": 2**20, "b": 2**31}), "out of its range")
-    refuted(nest(GUARDED, entries=None), "@C2", "too early")
+    assert not nest(GUARDED, most={"a": 2**20, "b": 2**31 - 1}).failed
+    refuted(nest(GUARDED, most={"a": 2**20, "b": 2**31}), "out of its range")
+    refuted(nest(GUARDED, most=None), "@C2", "too early")
 
 
 @pytest.mark.parametrize(
@@ -202,3 +212,113 @@ def test_failure_tells_where() -> None:
     assert (failure.semaphore, failure.threshold) == ("s", 0)
     assert failure.owed is not None
     assert failure.trips == {"a": 2, "b": (failure.owed + 1) // 2}
+
+
+# What the allocator writes, and what clean-up makes of it.
+
+
+def allocated(program: str, kind: str, counters: str = "ui32", clean: bool = True, **options) -> tuple:
+    """A program, its streams, and what `prove_waits` is told of them."""
+    parsed = only(program)
+    found = allocate(parsed, kind, counters, **options)
+    if clean:
+        simplify(found.streams)
+        drop_counters(found.streams)
+    structure = found.plan.structure
+    told = {"rescued": [(consumer, producer) for consumer, producer, _ in found.plan.rescues]}
+    for name, bounds in (("entries", entries(structure)), ("trips", trips(structure))):
+        told[name] = {loop.name: most for loop, most in bounds.items() if most is not None}
+    return parsed, found.streams, told
+
+
+@pytest.mark.parametrize("kind", ["per-instruction", "per-loop", "per-engine", "barrier"])
+@pytest.mark.parametrize("figure", sem_figures.FIGURES)
+def test_figures(figure: str, kind: str) -> None:
+    program, written, told = allocated(sem_figures.FIGURES[figure][0], kind)
+    check = prove_waits(program, written, **told)
+    assert not check.failed, check.failures
+
+
+def random_program(seed: int) -> str:
+    return sem_programs.random_program(random.Random(seed)).text
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_programs(seed: int) -> None:
+    kind = ("per-instruction", "per-loop", "per-engine")[seed % 3]
+    program, written, told = allocated(random_program(seed), kind, ("ui32", "si32", "ui16")[seed // 3 % 3])
+    check = prove_waits(program, written, **told)
+    assert not check.failed, check.failures
+
+
+# Nobody says how often A and B run, so counters start again in epochs; the history of B is one of them.
+EPOCHS = sem_figures.program(
+    "p",
+    """scf.for %a = %c0 to %n step %c1 {
+      sem.inst @C1 engine "e1" cost 1 after [@P offset 2]
+      scf.for %b = %c0 to %c3 step %c1 {
+        sem.inst @P engine "e0" cost 1
+        sem.inst @X engine "e0" cost 1
+        sem.inst @C2 engine "e1" cost 1 after [@P offset 2, @X offset 0]
+      }
+    }""",
+)
+
+
+@pytest.mark.parametrize("counters", ["ui8", "si8"])
+def test_epochs(counters: str) -> None:
+    program, written, told = allocated(EPOCHS, "per-loop", counters)
+    assert "sem.barrier reset" in str(written)
+    check = prove_waits(program, written, **told)
+    assert not check.failed, check.failures
+
+
+def test_epoch_that_leaves_a_counter() -> None:
+    program, written, told = allocated(EPOCHS, "per-loop", "ui8", clean=False)
+    condition = next(op for op in written.streams["e1"].walk() if isinstance(op, scf.IfOp))
+    met = condition.true_region.block.last_op
+    kept = condition.false_region.block.last_op
+    met.operands[0] = kept.operands[0]
+    refuted(prove_waits(program, written, **told), "too late")
+
+
+def test_epoch_that_leaves_a_semaphore() -> None:
+    program, written, told = allocated(EPOCHS, "per-loop", "ui8")
+    for engine in ("e0", "e1"):
+        barrier = next(op for op in written.streams[engine].walk() if isinstance(op, BarrierOp))
+        barrier.semaphores = type(barrier.semaphores)([])
+    check = prove_waits(program, written, **told)
+    refuted(check, "out of its range")
+    refuted(check, "@C2", "too early")
+
+
+# C needs the iteration of B with its own number, in the iteration of A before: a marker stands for P.
+MARKED = sem_figures.program(
+    "p",
+    """scf.for %a = %c0 to %n step %c1 {
+      scf.for %b = %c0 to %n step %c1 {
+        scf.for %c = %c0 to %c3 step %c1 {
+          sem.inst @P engine "e0" cost 1
+        }
+        sem.inst @C engine "e1" cost 1 after [@P distance [1, 0]]
+      }
+    }""",
+).replace("@p(%n : index)", "@p(%n : index) attributes {maxima = {n = 1000 : index}}")
+
+
+def test_marker_for_a_producer() -> None:
+    program, written, told = allocated(MARKED, "per-loop")
+    assert told["rescued"] == [("C", "P")]
+    assert not prove_waits(program, written, **told).failed
+    refuted(prove_waits(program, written), "@C", "too late")
+
+
+@pytest.mark.parametrize(("change", "word"), [(arith.AddiOp, "late"), (arith.MuliOp, "early")])
+def test_marker_that_is_awaited_too_late_or_too_early(change: type, word: str) -> None:
+    program, written, told = allocated(MARKED, "per-loop", clean=False)
+    wait = next(op for op in written.streams["e1"].walk() if isinstance(op, WaitOp))
+    other = arith.ConstantOp.from_int_and_width(int(word == "late"), 32)
+    changed = change(wait.threshold, other)
+    wait.parent.insert_ops_before([other, changed], wait)
+    wait.operands[0] = changed.result
+    refuted(prove_waits(program, written, **told), "@C", f"too {word}")
