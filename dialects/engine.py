@@ -12,6 +12,8 @@ under fixed names, each a property or a discardable attribute:
     signal   string   the semaphore that its retirement increases by one, once semaphores are allocated
 """
 
+from functools import cache
+
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.traits import OpTrait
@@ -52,17 +54,22 @@ class Declaration(OpTrait):
 
 def is_instruction(op: Operation) -> bool:
     """Whether one engine issues `op`."""
-    return op.has_trait(EngineInstruction, value_if_unregistered=False)
+    return _has(type(op), EngineInstruction)
 
 
 def is_value(op: Operation) -> bool:
     """Whether every engine can read the integer results of the instruction `op`."""
-    return op.has_trait(EngineValue, value_if_unregistered=False)
+    return _has(type(op), EngineValue)
 
 
 def is_declaration(op: Operation) -> bool:
     """Whether `op` only names what instructions use."""
-    return op.name in BUFFERS or op.has_trait(Declaration, value_if_unregistered=False)
+    return op.name in BUFFERS or _has(type(op), Declaration)
+
+
+@cache  # a list of traits is searched with every question, and passes ask of every operation
+def _has(kind: type[Operation], trait: type[OpTrait]) -> bool:
+    return kind.has_trait(trait, value_if_unregistered=False)
 
 
 def engine_of(op: Operation) -> str:

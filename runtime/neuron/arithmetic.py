@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from xdsl.dialects import arith
 from xdsl.ir import Operation
 
+from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.scalars import bits_of
 from mpkc.dialects.sem_streams import WaitOp
 from mpkc.runtime.neuron.isa import AluOp, Condition
@@ -62,6 +63,8 @@ def alu_of(op: Operation) -> tuple[AluOp, int] | None:
 
     Registers hold the signed value of an integer (0 or 1 for an i1), so most casts change nothing.
     """
+    if (binary := BINARY.get(type(op))) is not None:
+        return binary, bits_of(op.results[0].type)
     match op:
         case arith.CmpiOp():
             return AluOp(f"is_{condition_of(op)}"), bits_of(op.lhs.type)
@@ -70,7 +73,7 @@ def alu_of(op: Operation) -> tuple[AluOp, int] | None:
         case arith.IndexCastOp() | arith.ExtSIOp() | arith.ExtUIOp() | arith.TruncIOp():
             return _cast(op, bits_of(op.input.type), bits_of(op.result.type))
         case _:
-            return BINARY[type(op)], bits_of(op.results[0].type)
+            raise OpError(op, f"'{op.name}' is no arithmetic of registers")
 
 
 def _cast(op: Operation, source: int, result: int) -> tuple[AluOp, int] | None:

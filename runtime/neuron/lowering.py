@@ -7,7 +7,6 @@ and what it casts. Constants are immediates. A comparison that one branch alone 
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from mpkc.dialects.diagnostics import OpError
@@ -26,6 +25,7 @@ from mpkc.runtime.neuron.tile_parts import tile_parts
 from mpkc.runtime.neuron.views import size_of, tile_operand
 from mpkc.runtime.neuron.virtual import Code, Copies, Span
 
+TERMINATORS = frozenset({scf.YieldOp, scf.ConditionOp})
 VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, RotateOp)
 
 
@@ -91,7 +91,7 @@ class Lowering:
     def block(self, block: Block) -> None:
         """Everything in a block but its terminator."""
         for op in block.ops:
-            if not isinstance(op, scf.YieldOp | scf.ConditionOp):
+            if type(op) not in TERMINATORS:
                 self.operation(op)
 
     def operation(self, op: Operation) -> None:
@@ -109,13 +109,13 @@ class Lowering:
 
     def scalar(self, op: Operation) -> None:
         result = op.results[0]
-        if isinstance(op, arith.ConstantOp) and not isinstance(result.type, MemRefType):
+        if type(op) is arith.ConstantOp:
             if (number := self.shared.float_of(op)) is not None:
                 self.shared.floats[result] = number
             else:
                 self.values[result] = evaluate(op, ())
             return
-        if isinstance(op, arith.CmpiOp) and _decides_here(op):
+        if type(op) is arith.CmpiOp and _decides_here(op):
             return
         operands = self.of(op.operands)
         if (known := _integers(operands)) is not None:

@@ -6,9 +6,9 @@ from xdsl.ir import Block, Operation
 
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import is_instruction, label_of
+from mpkc.dialects.sem import InstOp, ValueOp
 from mpkc.dialects.sem_distance import AfterAttr, DistanceAttr, OffsetAttr
 from mpkc.dialects.sem_streams import IterationOp, StreamsOp
-from mpkc.dialects.sem_structure import dependencies
 from mpkc.runtime.neuron.isa import After, Component
 
 
@@ -59,9 +59,9 @@ class Paths:
             )
         return depth
 
-    def after(self, op: Operation) -> tuple[After, ...]:
+    def after(self, op: InstOp | ValueOp) -> tuple[After, ...]:
         """What an opaque instruction reads."""
-        return tuple(self._after(op, after) for after in dependencies(op))
+        return () if op.after is None else tuple(self._after(op, after) for after in op.after)
 
     def _after(self, op: Operation, after: AfterAttr) -> After:
         label = label_of(op)
