@@ -13,7 +13,6 @@ from xdsl.utils.hints import isa
 from mpkc.dialects.diagnostics import OpError, verify
 from mpkc.dialects.engine import is_value, label_of
 from mpkc.dialects.sem_maxima import maxima_of
-from mpkc.dialects.sem_rules import check_rules
 from mpkc.dialects.sem_streams import BarrierOp, StreamsOp
 from mpkc.dialects.sem_structure import Loop, structure_of
 from mpkc.passes.scalar_folding import constant_of
@@ -24,6 +23,7 @@ from mpkc.runtime.neuron.reader import read_isa
 from mpkc.runtime.verify.product import Product, Rescue, assigned_product
 from mpkc.runtime.verify.registers import check_registers
 from mpkc.runtime.verify.report import Check, Failure, Report, checked
+from mpkc.runtime.verify.streams import check_program, check_structure
 from mpkc.runtime.verify.transfers import check_transfers
 from mpkc.runtime.verify.waits import prove_waits
 from mpkc.semaphores import Compiled, EngineProgram
@@ -45,10 +45,11 @@ def verify_compiled(
     rescued, barriers = rescues(found), has_barriers(found.streams)
     program, streams = with_sizes(found.program, found.streams)
     checks = [
-        checked("rules", lambda: _rules(found.program)),
-        checked("streams", lambda: _refused("streams", lambda: verify(found.streams), len(found.streams.streams))),
+        *check_program(found.program, found.program.argument_names),
+        checked("streams", lambda: _well_formed(found.streams)),
+        check_structure(found.program, found.streams),
     ]
-    if not all(check.failed == 0 for check in checks):
+    if any(check.failed for check in checks):
         return Report(tuple(checks))
     if queues:
         checks.append(check_transfers(structure_of(found.program), found.streams, queues))
@@ -137,18 +138,12 @@ def _domain(type_: Attribute, most: int | None) -> Sequence[int]:
     return range(min(MOST, MOST if most is None else most) + 1) if isinstance(type_, IndexType) else (0,)
 
 
-def _rules(program: EngineProgram) -> Found:
-    """The rules of dependencies; one of them is that in one iteration nothing waits for itself: no deadlock."""
-    edges = sum(1 for _ in structure_of(program).edges)
-    return _refused("rules", lambda: check_rules(program, program.argument_names), edges)
-
-
-def _refused(check: str, look: Callable[[], None], count: int) -> Found:
+def _well_formed(streams: StreamsOp) -> Found:
     try:
-        look()
+        verify(streams)
     except OpError as err:
-        return count, 1, [Failure(check, str(err))]
-    return count, 0, []
+        return len(streams.streams), 1, [Failure("streams", str(err))]
+    return len(streams.streams), 0, []
 
 
 def _proved(program: EngineProgram, streams: StreamsOp, rescued: Sequence[Rescue]) -> Check:
