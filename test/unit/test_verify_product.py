@@ -281,6 +281,25 @@ def test_no_schedule_shows_what_the_product_misses(seed):
     assert step_by_step(made, allocation.streams, bindings[0], rng)
 
 
+def test_reads_and_values_wait_for_each_other():
+    """A read without its wait, and a value written again before all have read it."""
+    body = '%v = sem.value @V engine "e0" cost 1 : index\n' + loop('sem.inst @X engine "e1" cost 1', "b", "v")
+    program = load(sem_program("p", loop(body)))
+    streams_op = allocate(program).streams
+    product = assigned_product(program)
+    assert not product.check(streams_op)
+    early = set()
+    for fault in mutations(streams_op):
+        if fault.kind == "wait dropped":
+            undo = fault.apply()
+            (found, *_) = product.check(streams_op, strict=True) or [None]
+            if found is not None:
+                assert found.message.startswith("EARLY")
+                early.add((found.instruction, found.engine))
+            undo()
+    assert early == {("V.e1", "e1"), ("V", "e0")}
+
+
 def test_a_rescued_wait_is_late_only_until_its_marker():
     body = 'sem.inst @P engine "e0" cost 1\nsem.inst @C engine "e1" cost 1 after [@P distance [1, 0, 1]]'
     program = load(sem_program("p", loop(loop(loop(body, "c"), "b"))))
