@@ -145,7 +145,8 @@ class Walk(ABC):
         return self._scalar(op) if type(op) in SCALAR_OPS and is_scalar(op) else self.leaf(op)
 
     def _constant(self, op: Operation) -> Step | None:
-        self.bind(op.results[0], evaluate(op, ()))
+        if is_scalar(op):
+            self.bind(op.results[0], evaluate(op, ()))
         return None
 
     def _scalar(self, op: Operation) -> Step:
