@@ -211,11 +211,10 @@ class _Fitting:
         return bool(chosen)
 
     def counted_loops(self, plan: Plan, engine: str) -> Iterator[Loop]:
-        """The loops whose entries an engine keeps in a register."""
-        for need in plan.waits_of(engine):
-            loop = need.producer.loop
-            if loop.parent is not None and loop not in plan.barriers.loops:
-                yield loop
+        """The loops whose entries an engine counts: for its waits, or up to the next epoch."""
+        loops = [need.producer.loop for need in plan.waits_of(engine)]
+        loops += [loop for reset in plan.resets if engine in reset.engines for loop in reset.epoch.counters]
+        return (loop for loop in loops if loop.parent is not None and loop not in plan.barriers.loops)
 
     def tell(self, op: Operation, err: TooManyRegisters, what: str) -> None:
         self.told.append((op, f'engine "{err.engine}" has {err.available} registers, which are too few: {what}'))
