@@ -3,10 +3,12 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from isa_executor import run_engines
 from isa_mutations import mutants
+from semaphore_fuzz import make_program
 from stream_programs import Generator
 from test_neuron_emit import ARGUMENTS, GENERIC, UNLIMITED, lines, parsed
 
@@ -48,6 +50,14 @@ def test_random_streams():
         assert failures(streams, emitted) == [], f"seed {seed}"
         checked += check_registers(streams, emitted.program).count
     assert checked > 5_000
+
+
+@pytest.mark.parametrize("kind", ["per-instruction", "per-loop", "per-engine", "barrier"])
+def test_allocated_programs(kind):
+    """What the allocator writes for random programs, with conditionals, while loops and values."""
+    for seed in range(12):
+        compiled = compile_program(make_program(Random(seed)).op, kind, UNLIMITED)
+        assert failures(compiled.streams, compiled.emission) == [], f"seed {seed}"
 
 
 def test_mutants():
