@@ -26,7 +26,7 @@ def run(folder: Path, command: list[str], text: str) -> str:
 
 
 def test_blocks_are_found() -> None:
-    assert len(COMMANDS) == 3
+    assert len(COMMANDS) == 4
     assert len(PROGRAMS) == 1
 
 
