@@ -42,7 +42,9 @@ class Columns:
         counted = ghosts.counted
         for key in ghosts.initial():
             match key:
-                case ("entries" | "met", Loop() as loop) if loop in counted and loop.parent is not None:
+                case ("entries", Loop() as loop) if loop in counted and loop.parent is not None:
+                    self._add_counter(key)
+                case ("met", _, loop) if loop in counted:
                     self._add_counter(key)
                 case ("iteration", loop) if loop in self.around:
                     self._add_counter(key)

@@ -30,7 +30,7 @@ State: TypeAlias = dict[Key, Value]
 # ("count", label)          the signals of its semaphore up to the last execution of an instruction
 # ("known", semaphore)      as many signals have surely been: a wait or a barrier has seen them
 # ("reset", semaphore)      the signals up to its last reset
-# ("met", loop)             how often the engine had entered the loop at the last barrier
+# ("met", around, loop)     how often the engine had entered the loop at the last barrier in the loop around
 # ("retired", label)        the executions of an instruction that a barrier has seen retire
 
 
@@ -186,7 +186,9 @@ class Ghosts:
         if self.barriers:
             state |= {("reset", semaphore): 0 for semaphore in self.semaphores}
             state |= {("retired", name): 0 for name in self.awaited}
-            state |= {("met", loop): 0 for loop in self.runs}
+            for met in self.barriers:
+                around = met[self.engine]
+                state |= {("met", around.loop, loop): 0 for loop in self.inside(around)}
         state["entries", self.root] = 1
         return state
 
@@ -228,7 +230,7 @@ class Ghosts:
         for semaphore in op.semaphores:
             state["reset", semaphore.data] = state["known", semaphore.data]
         for loop in self.inside(barrier):
-            state["met", loop] = state["entries", loop]
+            state["met", barrier.loop, loop] = state["entries", loop]
         for name in self.awaited:
             member = self.places.by_label[name]
             if member.engine in there:
@@ -327,7 +329,8 @@ class Ghosts:
             elif isinstance(op, BarrierOp):
                 found |= {("known", name) for name in self.semaphores}
                 found |= {("reset", semaphore.data) for semaphore in op.semaphores}
-                found |= {("met", loop) for loop in self.inside(self.places.of[op])}
+                at = self.places.of[op]
+                found |= {("met", at.loop, loop) for loop in self.inside(at)}
                 found |= {("retired", name) for name in self.awaited}
         return found
 

@@ -53,15 +53,24 @@ class Invariant:
     def __init__(self, columns: Columns, samples: Samples, trips: Mapping[str, int]):
         self.columns = columns
         self._basis: dict[int, list[int]] = {}
+        self._fixed = False
         self._bounds = list(_inequalities(columns, trips))
         self.parts: list[Relation] = []
         self._start([columns.of(state, arguments) for state, arguments in samples])
 
     def admit(self, row: Sequence[int]) -> None:
         """Weaken it so that it holds where the columns have these values."""
+        if self._fixed:
+            self.parts = [part for part in self.parts if part.holds(row)]
+            return
         _extend(self._basis, row)
         self._bounds = [bound for bound in self._bounds if bound.holds(row)]
         self.parts = [*_equations(self._basis, len(self.columns)), *self._bounds]
+
+    def restrict(self, parts: Sequence[Relation]) -> None:
+        """Keep no more than some of its parts, and never take up others again."""
+        self._fixed = True
+        self.parts = list(parts)
 
     def _start(self, rows: Sequence[Sequence[int]]) -> None:
         """Admit rows, of which most follow from few."""
@@ -89,22 +98,22 @@ def _inequalities(columns: Columns, trips: Mapping[str, int]) -> Iterator[Relati
             yield Relation(((0, bound), (index, -1)), False)
     for key in columns.place:
         match key:
-            case ("met", Loop() as loop):
-                yield from _entries(columns, loop, trips.get(loop.name) if loop.counted else 1)
+            case ("met", Loop() as around, Loop() as loop) if loop is not around:
+                yield from _entries(columns, around, loop, trips.get(loop.name) if loop.counted else 1)
             case _:
                 pass
 
 
-def _entries(columns: Columns, loop: Loop, most: int | None) -> Iterator[Relation]:
+def _entries(columns: Columns, barrier: Loop, loop: Loop, most: int | None) -> Iterator[Relation]:
     """A loop runs at most so often in each iteration around it, of those since the last barrier: so many, or less one
-    that has not come to the loop, or has come to an iteration of it."""
+    that has not come to the loop, or has come to an iteration of it; or one more, that the barrier stood in."""
     place, around = columns.place, loop.parent
-    if most is None or ("met", around) not in place:
+    if most is None or not {("met", barrier, around), ("entries", loop), ("entries", around)} <= place.keys():
         return
-    since = ((place["entries", loop], -1), (place["met", loop], 1))
-    allowed = ((place["entries", around], most), (place["met", around], -most))
-    yield Relation((*since, *allowed), False)
-    yield Relation((*since, *allowed, (0, -most)), False)
+    since = ((place["entries", loop], -1), (place["met", barrier, loop], 1))
+    allowed = ((place["entries", around], most), (place["met", barrier, around], -most))
+    for more in (0, -1, 1):
+        yield Relation((*since, *allowed, (0, more * most)), False)
     if ("iteration", loop) in place:
         yield Relation((*since, *allowed, (0, -most), (place["iteration", loop], 1)), False)
 

@@ -17,7 +17,7 @@ from mpkc.dialects.scalars import INDEX_BITS, bits_of
 from mpkc.dialects.sem_structure import Loop
 from mpkc.runtime.verify.ghosts import Ghosts, Key, State
 from mpkc.runtime.verify.integers import Value, both, choose, is_truth, negated, reduced
-from mpkc.runtime.verify.invariants import Invariant
+from mpkc.runtime.verify.invariants import Invariant, Relation
 from mpkc.runtime.verify.observed import Head, body_of, cases_of
 from mpkc.runtime.verify.places import Place
 from mpkc.runtime.verify.smt import smt
@@ -28,6 +28,9 @@ z3 = smt()
 Formula: TypeAlias = Any
 """A z3 term of sort Bool, or bool."""
 Formulas: TypeAlias = tuple[Formula, ...]
+
+
+AGES = 1 << 62  # no engine lives to enter a loop so often
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,6 @@ class Obligation:
     row: Sequence[Value]
 
 
-class Undecided(Exception):
-    """z3 does not know whether an invariant is inductive."""
-
-
 @dataclass
 class Duty:
     """A goal, in its scope, with the state of the ghosts there."""
@@ -73,7 +72,7 @@ class Proof(Walk):
 
     Args:
         invariants: of each loop, to be weakened; none where no run has seen a loop.
-        timeout: for one question, in ms.
+        effort: of z3 for one question, in its own units: the same on every machine, whatever its load.
     """
 
     def __init__(
@@ -82,11 +81,11 @@ class Proof(Walk):
         steps: Steps,
         invariants: Mapping[Operation, Invariant],
         bounds: Bounds,
-        timeout: int,
+        effort: int,
     ):
         self.fresh = 0
         self.solver = z3.Solver()
-        self.solver.set("timeout", timeout)
+        self.solver.set("rlimit", effort)
         self.scope: Scope = Scope()
         self.bounds = bounds
         self.invariants = invariants
@@ -259,7 +258,7 @@ class Proof(Walk):
             case ("iteration", Loop() as loop):
                 self._fact(value <= state["entries", loop])
                 self._limit(loop)
-            case ("met", Loop() as loop):
+            case ("met", _, Loop() as loop):
                 self._fact(value <= state["entries", loop])
             case ("past", Loop() as loop, quantity, int() as j):
                 self._fact(value <= self.ghosts.past(state, loop, cast(Key, quantity), j - 1))
@@ -276,8 +275,7 @@ class Proof(Walk):
 
     def _limit(self, loop: Loop) -> None:
         """How often a loop runs at most."""
-        if (most := self.bounds.entries.get(loop.name)) is not None:
-            self._fact(self.state["entries", loop] <= most)
+        self._fact(self.state["entries", loop] <= self.bounds.entries.get(loop.name, AGES))
         if loop.counted and (most := self.bounds.trips.get(loop.name)) is not None:
             self._fact(self.state["iteration", loop] <= most)
 
@@ -356,18 +354,27 @@ class Proof(Walk):
     def _weaken(self, obligation: Obligation) -> bool:
         """Admit a state that comes to the head of a loop where its invariant does not hold, if there is one."""
         invariant = self.invariants[obligation.op]
-        formulas = [part.holds(obligation.row) for part in invariant.parts]
-        formulas = [formula for formula in formulas if formula is not True]
-        if not formulas:
+        open_ = [(part, formula) for part in invariant.parts if (formula := part.holds(obligation.row)) is not True]
+        if not open_:
             return False
-        answer, model = self._ask(obligation.scope, formulas)
+        answer, model = self._ask(obligation.scope, [formula for _, formula in open_])
         if answer == z3.unsat:
             return False
         if model is None:
-            raise Undecided
-        invariant.admit([_number(model, value) for value in obligation.row])
+            self._restrict(invariant, obligation, open_)
+        else:
+            invariant.admit([_number(model, value) for value in obligation.row])
         self._assume(obligation.op)
         return True
+
+    def _restrict(
+        self, invariant: Invariant, obligation: Obligation, open_: Sequence[tuple[Relation, Formula]]
+    ) -> None:
+        """Where z3 does not know, keep the parts that it does know to hold, one by one."""
+        doubtful = {part for part, formula in open_ if self._ask(obligation.scope, [formula])[0] != z3.unsat} or {
+            part for part, _ in open_
+        }
+        invariant.restrict([part for part in invariant.parts if part not in doubtful])
 
     def refute(self, duty: Duty) -> tuple[Any, Any]:
         """Whether a goal can fail: z3's answer, and the model if it can."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mpkc.runtime.verify.proofs import Proof
 
 RUNS = 24  # from which invariants are read, of each engine
+EFFORT = 30_000_000  # some 20 s
 NAME = "waits"
 
 
@@ -42,7 +43,7 @@ def prove_waits(
     rescued: Collection[tuple[str, str]] = (),
     entries: Mapping[str, int] | None = None,
     trips: Mapping[str, int] | None = None,
-    timeout_ms: int = 20_000,
+    effort: int = EFFORT,
 ) -> Check:
     """Prove the waits of all engines.
 
@@ -51,7 +52,7 @@ def prove_waits(
             the consumer in program order.
         entries: how often each loop is entered at most, in all, by its name; without, any number of times.
         trips: how many iterations each loop has at most in one run.
-        timeout_ms: for one question to z3.
+        effort: of z3 for one question, in its own units; beyond it the answer is unknown.
 
     Raises:
         TargetError: z3 is not installed.
@@ -65,7 +66,7 @@ def prove_waits(
     failures: list[Failure] = []
     for engine in streams.streams:
         prover = _Prover(places, engine, frozenset(rescued))
-        count += prover.prove(dict(entries or {}), dict(trips or {}), timeout_ms)
+        count += prover.prove(dict(entries or {}), dict(trips or {}), effort)
         failures += prover.failures
     return Check(NAME, count, len(failures), tuple(failures[:SHOWN]), time.process_time() - started)
 
@@ -82,14 +83,14 @@ class _Prover:
         self.steps: Steps = {}
         self.ghosts = Ghosts(places, engine, requirements, rescued)
 
-    def prove(self, entries: dict[str, int], trips: dict[str, int], timeout_ms: int) -> int:
+    def prove(self, entries: dict[str, int], trips: dict[str, int], effort: int) -> int:
         """Prove all waits; the number of goals."""
         runs = [Run(self.ghosts, self.steps, Random(seed), bool(seed % 3), trips) for seed in range(RUNS)]
         for run in runs:
             run.run()
         if self._refuted_by(runs):
             return len(self.failures)
-        proof = self._proof(runs, entries, trips, timeout_ms)
+        proof = self._proof(runs, entries, trips, effort)
         proof.run()
         proof.settle()
         for duty in proof.duties:
@@ -98,14 +99,14 @@ class _Prover:
                 self._failed(duty.goal, duty.state, model, None)
         return len(proof.duties)
 
-    def _proof(self, runs: list[Run], entries: dict[str, int], trips: dict[str, int], timeout_ms: int) -> "Proof":
+    def _proof(self, runs: list[Run], entries: dict[str, int], trips: dict[str, int], effort: int) -> "Proof":
         from mpkc.runtime.verify.proofs import Bounds, Proof
 
         found: dict[Operation, Invariant] = {}
         for head in {op: head for run in runs for op, head in run.heads.items()}.values():
             samples = [sample for run in runs for sample in run.seen.get(head.op, ())]
             found[head.op] = Invariant(Columns(self.ghosts, head), samples, trips)
-        return Proof(self.ghosts, self.steps, found, Bounds(entries, trips), timeout_ms)
+        return Proof(self.ghosts, self.steps, found, Bounds(entries, trips), effort)
 
     def _refuted_by(self, runs: list[Run]) -> bool:
         """Tell the first thing that a run found wrong with each instruction."""

@@ -273,13 +273,14 @@ def test_epochs(counters: str) -> None:
     assert not check.failed, check.failures
 
 
-def test_epoch_that_leaves_a_counter() -> None:
+@pytest.mark.parametrize("counter", range(4))
+def test_epoch_that_leaves_a_counter(counter: int) -> None:
     program, written, told = allocated(EPOCHS, "per-loop", "ui8", clean=False)
     condition = next(op for op in written.streams["e1"].walk() if isinstance(op, scf.IfOp))
-    met = condition.true_region.block.last_op
-    kept = condition.false_region.block.last_op
-    met.operands[0] = kept.operands[0]
-    refuted(prove_waits(program, written, **told), "too late")
+    met, kept = (region.block.last_op for region in condition.regions)
+    assert len(met.operands) == 4  # of iterations, of P's loop, and its history
+    met.operands[counter] = kept.operands[counter]
+    assert prove_waits(program, written, **told).failed
 
 
 def test_epoch_that_leaves_a_semaphore() -> None:
