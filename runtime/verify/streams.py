@@ -8,7 +8,9 @@ have them. Bounds and conditions are not compared: a run of both does that (`mpk
 from collections.abc import Iterator
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.utils.hints import isa
 
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import is_instruction, is_value, label_of, signal_of
@@ -176,10 +178,20 @@ def _difference(instruction: Instruction, op: Operation) -> str | None:
     was = instruction.op
     if type(op) is not type(was):
         return "the operation"
-    if [operand.type for operand in op.operands] != [operand.type for operand in was.operands]:
+    if _operands(op) != _operands(was):
         return "the operands"
     old, new = ({**each.properties, **each.attributes} for each in (was, op))
     return next((name for name in sorted({*old, *new} - _ADDED) if old.get(name) != new.get(name)), None)
+
+
+def _operands(op: Operation) -> list[object]:
+    """What kind of operands it has; shapes and indices aside, which are one offset once views are lowered."""
+    types = (operand.type for operand in op.operands)
+    return [
+        (type_.element_type, type_.memory_space) if isa(type_, MemRefType) else type_
+        for type_ in types
+        if not isinstance(type_, IndexType)
+    ]
 
 
 def _holds(directive: Place, place: Place) -> bool:
