@@ -160,7 +160,7 @@ class _Picture:
         )
 
     def frames(self) -> Iterator[str]:
-        for loop, top, bottom in self.loops:
+        for loop, top, bottom in reversed(self.loops):
             inset = MARGIN + INDENT * (len(loop.path) - 1)
             width = self.right + INDENT * (self.depth + 1) + MARGIN - INDENT * (len(loop.path) - 1) - inset
             dashes = "" if loop.counted else ' stroke-dasharray="4 3"'
@@ -184,25 +184,32 @@ class _Picture:
             )
 
     def arrows(self) -> Iterator[str]:
-        """From producer to consumer: straight, or around the side where that is upwards or on one engine."""
+        """From producer to consumer; dashed where a loop carries the dependency."""
+        together: dict[tuple[Instruction, Instruction, bool], list[str]] = {}
         for edge in self.structure.edges:
-            (x0, y0), (x1, y1) = (
-                (self.middles[end.engine], self.places[end]) for end in (edge.producer, edge.consumer)
-            )
-            side0, side1 = self.widths[edge.producer.engine] / 2, self.widths[edge.consumer.engine] / 2
+            labels = together.setdefault((edge.producer, edge.consumer, edge.carrier is not None), [])
+            labels.append(distance_text(edge.counted))
+        for (producer, consumer, carried), labels in together.items():
+            yield from self.arrow(producer, consumer, carried, labels)
+
+    def arrow(self, producer: Instruction, consumer: Instruction, carried: bool, labels: list[str]) -> Iterator[str]:
+        """One arrow, with the distances of all dependencies that it stands for."""
+        shift = BOX / 4 if carried else -BOX / 4
+        (x0, y0), (x1, y1) = ((self.middles[end.engine], self.places[end] + shift) for end in (producer, consumer))
+        side0, side1 = self.widths[producer.engine] / 2, self.widths[consumer.engine] / 2
+        if x0 == x1:
+            x0, y1 = x0 + side0, y1 + (4 if producer is consumer else 0)
+            path = f"M{x0:.1f} {y0:.1f}c{MARGIN} 0 {MARGIN} {y1 - y0:.1f} 0 {y1 - y0:.1f}"
+            x, y = x0 + MARGIN, (y0 + y1) / 2 + 4
+        else:
             towards = 1 if x1 > x0 else -1
-            if x0 == x1:
-                path = f"M{x0 + side0:.1f} {y0:.1f}c{MARGIN} 0 {MARGIN} {y1 - y0 + 6:.1f} 0 {y1 - y0 + 6:.1f}"
-                at = x0 + side0 + MARGIN * 0.8, (y0 + y1) / 2
-            else:
-                x0, x1 = x0 + towards * side0, x1 - towards * side1
-                bend = (x0 + x1) / 2
-                path = f"M{x0:.1f} {y0:.1f}C{bend:.1f} {y0:.1f} {bend:.1f} {y1:.1f} {x1:.1f} {y1:.1f}"
-                at = bend, (y0 + y1) / 2 - 4
-            dashes = "" if edge.carrier is None else ' stroke-dasharray="5 3"'
-            yield f'<path d="{path}" fill="none" stroke="#b33" marker-end="url(#arrow)"{dashes}/>'
-            if label := distance_text(edge.counted):
-                yield (
-                    f'<text x="{at[0]:.1f}" y="{at[1]:.1f}" font-size="10" text-anchor="middle" fill="#933" '
-                    f'paint-order="stroke" stroke="white" stroke-width="3">{escape(label)}</text>'
-                )
+            x0, x1 = x0 + towards * side0, x1 - towards * side1
+            x, y = (x0 + x1) / 2, (y0 + y1) / 2 + 4
+            path = f"M{x0:.1f} {y0:.1f}C{x:.1f} {y0:.1f} {x:.1f} {y1:.1f} {x1:.1f} {y1:.1f}"
+        dashes = ' stroke-dasharray="5 3"' if carried else ""
+        yield f'<path d="{path}" fill="none" stroke="#b33" marker-end="url(#arrow)"{dashes}/>'
+        for at, label in enumerate(label for label in labels if label):
+            yield (
+                f'<text x="{x:.1f}" y="{y + 11 * at:.1f}" font-size="10" text-anchor="middle" fill="#933" '
+                f'paint-order="stroke" stroke="white" stroke-width="3">{escape(label)}</text>'
+            )
