@@ -159,7 +159,7 @@ class Implementation:
     """
 
     def __init__(self, streams: StreamsOp, runs: Mapping[str, StreamRun]):
-        self.engines = list(runs)
+        self.streams, self.engines = streams, list(runs)
         self.lanes = next(iter(runs.values())).lanes
         self.slots = {engine: run.slots for engine, run in runs.items()}
         self.active = {engine: activity(slots, self.lanes) for engine, slots in self.slots.items()}
@@ -208,7 +208,7 @@ class Implementation:
     def _wait(self, engine: str, semaphore: str, rows: Sequence[int], thresholds: Array) -> None:
         signals = self.semaphores.get(semaphore)
         if signals is None:
-            needed, number = np.where(thresholds > 0, FAR, -1), self.engines.index(engine)
+            needed, number = np.where(thresholds > 0, FAR, -1), self._signaller(semaphore, engine)
         elif semaphore in self._epochs:
             needed, number = self._since_reset(engine, semaphore, rows, thresholds), signals.engine
         else:
@@ -216,6 +216,13 @@ class Implementation:
         need = self.need[engine]
         for row, slot in zip(rows, needed, strict=True):
             np.maximum(need[row, number], slot, out=need[row, number])
+
+    def _signaller(self, semaphore: str, otherwise: str) -> int:
+        """The engine with an instruction that would signal a semaphore, if it ran."""
+        for engine, stream in self.streams.streams.items():
+            if any(signal_of(op) == semaphore for op in stream.walk()):
+                return self.engines.index(engine)
+        return self.engines.index(otherwise)
 
     def _resets(self, engine: str, semaphore: str, rows: Sequence[int]) -> Array:
         """How often barriers have reset a semaphore before each of `rows` of an engine; [rows, lanes]."""
