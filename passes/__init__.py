@@ -7,9 +7,6 @@ from xdsl.passes import ModulePass
 
 # In the order in which the pipelines run them.
 PASSES = {
-    "sem-unroll": "UnrollPass",
-    "sem-order-transfers": "OrderTransfersPass",
-    "sem-allocate": "AllocatePass",
     "tgraph-set-grids": "SetGridsPass",
     "tgraph-partition": "PartitionPass",
     "tgraph-plan-memory": "PlanMemoryPass",
@@ -23,6 +20,9 @@ PASSES = {
     "tgraph-pack": "PackPass",
     "tgraph-unpack": "UnpackPass",
     "tile-extract-dependencies": "ExtractDependenciesPass",
+    "sem-unroll": "UnrollPass",
+    "sem-order-transfers": "OrderTransfersPass",
+    "sem-allocate": "AllocatePass",
     "sem-lower-views": "LowerViewsPass",
     "sem-simplify": "SimplifyPass",
     "sem-drop-counters": "DropCountersPass",

@@ -76,7 +76,7 @@ def counter_type(counters: str) -> IntegerType:
 class AllocatePass(ModulePass):
     """Replace each multi-engine program by its streams.
 
-    Options:
+    Attributes:
         kind: barrier, per-instruction, per-loop or per-engine.
         counters: ui or si and a number of bits.
     """

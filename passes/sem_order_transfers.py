@@ -65,7 +65,7 @@ def _set(transfer: Instruction, name: str, value: ArrayAttr[AfterAttr]) -> None:
 class OrderTransfersPass(ModulePass):
     """Order the transfers of DMA queues after themselves.
 
-    Options:
+    Attributes:
         queues: the engines that are DMA queues.
     """
 

@@ -47,7 +47,11 @@ Number = int | SSAValue
 
 @dataclass(frozen=True)
 class UnrollPass(ModulePass):
-    """Unroll what is to be unrolled; with `all`, every loop."""
+    """Unroll what is to be unrolled.
+
+    Attributes:
+        all: every loop, whatever its attribute says.
+    """
 
     name = "sem-unroll"
 
