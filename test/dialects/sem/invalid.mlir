@@ -433,3 +433,101 @@ sem.program @component() {
   sem.inst @C engine "e1" cost 1 after [@P distance [1.5]]
 }
 // CHECK: Expected
+
+// -----
+
+sem.streams @signless() counters i32 semaphores [] {
+}
+// CHECK: counters of type i32: say whether waits compare ui or si
+
+// -----
+
+sem.streams @twice() counters ui32 semaphores ["s", "s"] {
+}
+// CHECK: each semaphore needs a name of its own
+
+// -----
+
+sem.streams @two_streams() counters ui32 semaphores [] {
+  sem.stream "e0" {
+  }
+  sem.stream "e0" {
+  }
+}
+// CHECK: a second stream of engine "e0": an engine has one
+
+// -----
+
+sem.streams @beside() counters ui32 semaphores [] {
+  sem.inst @P engine "e0" cost 1
+}
+// CHECK: 'sem.inst' does not stand beside streams: only declarations of what they share do
+
+// -----
+
+sem.streams @elsewhere() counters ui32 semaphores [] {
+  sem.stream "e0" {
+    sem.inst @P engine "e1" cost 1
+  }
+}
+// CHECK: an instruction of engine "e1" in the stream of "e0"
+
+// -----
+
+sem.streams @two_engines() counters ui32 semaphores ["s"] {
+  sem.stream "e0" {
+    sem.inst @P engine "e0" cost 1 {signal = "s"}
+  }
+  sem.stream "e1" {
+    sem.inst @Q engine "e1" cost 1 {signal = "s"}
+  }
+}
+// CHECK: semaphore "s" is signalled by "e0" and "e1": by one alone
+
+// -----
+
+sem.streams @unknown() counters ui32 semaphores ["s"] {
+  sem.stream "e0" {
+    sem.inst @P engine "e0" cost 1 {signal = "t"}
+  }
+}
+// CHECK: no semaphore "t"; there are: s
+
+// -----
+
+sem.streams @threshold() counters ui32 semaphores ["s"] {
+  sem.stream "e0" {
+    %t = arith.constant 1 : i8
+    sem.wait "s" >= %t : i8
+    sem.inst @P engine "e0" cost 1
+  }
+}
+// CHECK: a threshold of type i8: counters are ui32
+
+// -----
+
+sem.streams @dangling() counters ui32 semaphores ["s"] {
+  sem.stream "e0" {
+    %t = arith.constant 1 : i32
+    sem.wait "s" >= %t : i32
+  }
+}
+// CHECK: a wait without an instruction behind it: it belongs to the next one of its block
+
+// -----
+
+sem.streams @others() counters ui32 semaphores [] {
+  sem.stream "e0" {
+    sem.barrier reset [] among ["e1"]
+  }
+}
+// CHECK: a barrier among other engines in the stream of "e0"
+
+// -----
+
+sem.streams @wide() counters ui32 semaphores [] {
+  sem.stream "e0" {
+    %v = sem.read @R engine "e0" of @V : i8
+  }
+}
+// CHECK: a value of type i8: use index or i1

@@ -87,3 +87,41 @@ sem.program @empty() {
 }
 // CHECK:       sem.program @empty() {
 // CHECK-NEXT:  }
+
+// The streams form: a buffer that engines share, waits, updates, a barrier among some engines, a marker, a read.
+sem.streams @streams(%n : index, %x : memref<?xf32>) counters ui32 semaphores ["e0.b", "V", "V.e1"] attributes {made} {
+  %near = memref.alloc() : memref<4xf32>
+  sem.stream "e0" {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %a = %c0 to %n step %c1 {
+      sem.iteration "a" depth 1
+      sem.inst @P engine "e0" cost 64 after [@P offset 1] {signal = "e0.b"}
+      %v = sem.value @V engine "e0" cost 8 {signal = "V"} : index
+      sem.barrier reset ["e0.b"] among ["e0", "e1"]
+    } {loop = "a"}
+    sem.barrier reset []
+    sem.marker @P.ended engine "e0"
+  }
+  sem.stream "e1" {
+    %three = arith.constant 3 : i32
+    sem.wait "e0.b" >= %three : i32 for ["P"]
+    sem.wait "V" >= %three : i32
+    %v = sem.read @V.e1 engine "e1" of @V {signal = "V.e1"} : index
+    sem.barrier reset []
+  }
+}
+
+// CHECK:       sem.streams @streams(%n : index, %x : memref<?xf32>) counters ui32 semaphores ["e0.b", "V", "V.e1"] attributes {made} {
+// CHECK-NEXT:    %near = memref.alloc() : memref<4xf32>
+// CHECK-NEXT:    sem.stream "e0" {
+// CHECK:             sem.iteration "a" depth 1
+// CHECK-NEXT:        sem.inst @P engine "e0" cost 64 after [@P offset 1] {signal = "e0.b"}
+// CHECK-NEXT:        %v = sem.value @V engine "e0" cost 8 {signal = "V"} : index
+// CHECK-NEXT:        sem.barrier reset ["e0.b"] among ["e0", "e1"]
+// CHECK:           sem.barrier reset []
+// CHECK-NEXT:      sem.marker @P.ended engine "e0"
+// CHECK:         sem.stream "e1" {
+// CHECK:           sem.wait "e0.b" >= %three : i32 for ["P"]
+// CHECK-NEXT:      sem.wait "V" >= %three : i32
+// CHECK-NEXT:      sem.read @V.e1 engine "e1" of @V {signal = "V.e1"} : index
