@@ -7,8 +7,7 @@ model refutes. A loop may be left at its head at any time: what holds holds for 
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -20,51 +19,11 @@ from mpkc.runtime.verify.integers import Value, both, choose, is_truth, negated,
 from mpkc.runtime.verify.invariants import Invariant, Relation
 from mpkc.runtime.verify.observed import Head, body_of, cases_of
 from mpkc.runtime.verify.places import Place
+from mpkc.runtime.verify.scopes import AGES, Bounds, Duty, Formula, Obligation, Scope
 from mpkc.runtime.verify.smt import smt
 from mpkc.runtime.verify.walks import Goal, Steps, Walk
 
 z3 = smt()
-
-Formula: TypeAlias = Any
-"""A z3 term of sort Bool, or bool."""
-Formulas: TypeAlias = tuple[Formula, ...]
-
-
-AGES = 1 << 62  # no engine lives to enter a loop so often
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What is known of how often loops run, by name: entries in all, iterations of one run."""
-
-    entries: Mapping[str, int]
-    trips: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Where on the way something is: in the iterations that literals stand for, behind conditions."""
-
-    literals: Formulas = ()
-    path: Formulas = ()
-
-
-@dataclass
-class Obligation:
-    """The invariant of a loop, at one of the places from which its head is reached, where its columns are `row`."""
-
-    op: Operation
-    scope: Scope
-    row: Sequence[Value]
-
-
-@dataclass
-class Duty:
-    """A goal, in its scope, with the state of the ghosts there."""
-
-    goal: Goal
-    scope: Scope
-    state: State
 
 
 class Proof(Walk):
@@ -90,6 +49,7 @@ class Proof(Walk):
         self.bounds = bounds
         self.invariants = invariants
         self.literals: dict[Operation, Formula] = {op: self._new("inv", z3.Bool) for op in invariants}
+        self.parts: dict[tuple[Operation, Relation], Formula] = {}
         self.heads: dict[Operation, list[tuple[Scope, list[Value]]]] = {op: [] for op in invariants}
         self.obligations: list[Obligation] = []
         self.duties: list[Duty] = []
@@ -344,17 +304,24 @@ class Proof(Walk):
 
     def _assume(self, op: Operation) -> None:
         """Let a new literal stand for what the invariant of a loop has become."""
-        invariant, literal = self.invariants[op], self._new("inv", z3.Bool)
-        self.literals[op] = literal
-        for scope, row in self.heads[op]:
-            held = both(*(part.holds(row) for part in invariant.parts))
-            if held is not True:
-                self._fact(z3.Implies(literal, held), scope)
+        literal = self.literals[op] = self._new("inv", z3.Bool)
+        parts = [self._part(op, part) for part in self.invariants[op].parts]
+        if parts:
+            self.solver.add(z3.Implies(literal, z3.And(*parts)))
+
+    def _part(self, op: Operation, part: Relation) -> Formula:
+        """The literal that stands for one part of an invariant, wherever the head of the loop is."""
+        literal = self.parts.get((op, part))
+        if literal is None:
+            literal = self.parts[op, part] = self._new("part", z3.Bool)
+            for scope, row in self.heads[op]:
+                self._fact(z3.Implies(literal, part.holds(row)), scope)
+        return literal
 
     def _weaken(self, obligation: Obligation) -> bool:
         """Admit a state that comes to the head of a loop where its invariant does not hold, if there is one."""
         invariant = self.invariants[obligation.op]
-        open_ = [(part, formula) for part in invariant.parts if (formula := part.holds(obligation.row)) is not True]
+        open_ = [(part, formula) for part in invariant.parts if (formula := obligation.holds(part)) is not True]
         if not open_:
             return False
         answer, model = self._ask(obligation.scope, [formula for _, formula in open_])

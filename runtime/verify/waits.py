@@ -7,8 +7,10 @@ Where an instruction issues,
 * what they owe, is known to have been: by these waits, by earlier ones of the engine, or by a barrier;
 * the semaphore that it signals stays in range.
 
-The premises are read off the streams: semaphores count, instructions of an engine retire in order, all engines take the
-same way through loops. docs/verify.md says what the proof rests on. An unknown is a failure.
+A wait that asks for less than is owed is right where an earlier one has seen the rest; one that asks for more, where
+the engine knows that much anyway. What is taken for given: semaphores count signals, instructions of an engine retire
+in order, all engines take the same way through loops (`mpkc.runtime.verify.streams` and `product` look at that), and
+no engine lives to enter a loop 2^62 times. What z3 does not know is a failure.
 """
 
 import time
@@ -26,6 +28,7 @@ from mpkc.runtime.verify.observed import Run
 from mpkc.runtime.verify.places import Place, Places
 from mpkc.runtime.verify.report import SHOWN, Check, Failure
 from mpkc.runtime.verify.requirements import requirements_of
+from mpkc.runtime.verify.scopes import Bounds
 from mpkc.runtime.verify.told import wait_failure
 from mpkc.runtime.verify.walks import Goal, Steps, Wrong
 
@@ -100,7 +103,7 @@ class _Prover:
         return len(proof.duties)
 
     def _proof(self, runs: list[Run], entries: dict[str, int], trips: dict[str, int], effort: int) -> "Proof":
-        from mpkc.runtime.verify.proofs import Bounds, Proof
+        from mpkc.runtime.verify.proofs import Proof
 
         found: dict[Operation, Invariant] = {}
         for head in {op: head for run in runs for op, head in run.heads.items()}.values():
