@@ -2,17 +2,15 @@
 
 What counts too far, with no iteration boundary to hold a reset, shares less. Where there are too many semaphores,
 producers share more, those first that save the most: those of a loop, then those of an engine. Where that is not
-enough, the loop with the most semaphores in it gets barriers.
+enough, the innermost loops with the most semaphores in them get barriers.
 """
 
 from collections import Counter
 
-from xdsl.ir import Operation
-
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.sem_structure import Loop, Structure
 from mpkc.passes.semaphores.epochs import EpochError
-from mpkc.passes.semaphores.groups import FINER
+from mpkc.passes.semaphores.groups import FINER, Group
 from mpkc.passes.semaphores.needs import MOST_HISTORY
 from mpkc.passes.semaphores.plan import Choices, Plan, make_plan
 
@@ -34,7 +32,7 @@ def fitted_plan(
     choices = Choices(history=history)
     plan = _counting_plan(structure, kind, choices, limit)
     while semaphores is not None and (needed := len(plan.groups.all)) > semaphores:
-        if not _share_more(plan, choices):
+        if not _share_more(plan, choices, needed - semaphores):
             raise OpError(
                 structure.program,
                 f"{needed} semaphores are needed even with barriers in every loop, and there are {semaphores}: "
@@ -65,8 +63,8 @@ def _can_share_less(structure: Structure, kind: str, choices: Choices, names: li
     return any(name in groups and groups[name].kind in FINER for name in names)
 
 
-def _share_more(plan: Plan, choices: Choices) -> bool:
-    """Let more producers share semaphores; whether there was a way."""
+def _share_more(plan: Plan, choices: Choices, excess: int) -> bool:
+    """Let more producers share semaphores, so that there are `excess` fewer; whether there was a way."""
     saved: Counter[tuple[str, Loop | None]] = Counter()
     for group in plan.groups.all.values():
         if group.kind == "per-instruction":
@@ -75,23 +73,29 @@ def _share_more(plan: Plan, choices: Choices) -> bool:
     if not saved or saved.most_common(1)[0][1] < 2:
         coarser = "per-engine"
         saved = Counter((g.engine, None) for g in plan.groups.all.values() if g.kind in ("per-loop", "per-instruction"))
-    for (engine, loop), count in saved.most_common():
-        if count > 1 and choices.coarser.get((engine, loop)) != coarser:
-            choices.coarser[engine, loop] = coarser
-            return True
-    return _add_barriers(plan, choices)
+    changed = False
+    for place, count in saved.most_common():
+        if excess > 0 and count > 1 and choices.coarser.get(place) != coarser:
+            choices.coarser[place] = coarser
+            excess -= count - 1
+            changed = True
+    return changed or _add_barriers(plan, choices, excess)
 
 
-def _add_barriers(plan: Plan, choices: Choices) -> bool:
-    inside: Counter[Operation] = Counter()
+def _add_barriers(plan: Plan, choices: Choices, excess: int) -> bool:
+    """Give barriers to the innermost loops that hold `excess` semaphores; whether there was one."""
+    inside: Counter[Loop] = Counter()
     for group in plan.groups.all.values():
         if group.kind != "barrier":
-            inside.update(
-                {loop.op for member in group.members for loop in member.loop.path if loop not in plan.barriers.loops}
-            )
-    if not inside:
-        return False
-    # The innermost of those with the most, so that what is around it keeps running without barriers.
-    depth = {loop.op: len(loop.path) for loop in plan.structure.loops}
-    choices.barriers.add(max(inside, key=lambda op: (inside[op], depth[op])))
-    return True
+            inside.update(loop for loop in _around(group) if loop not in plan.barriers.loops)
+    for loop, count in sorted(inside.items(), key=lambda each: (len(each[0].path), each[1]), reverse=True):
+        if excess > 0:
+            choices.barriers.add(loop.op)
+            excess -= count
+    return bool(inside)
+
+
+def _around(group: Group) -> tuple[Loop, ...]:
+    """The loops that hold all members of a group, the program first."""
+    first, *others = (member.loop.path for member in group.members)
+    return tuple(loop for at, loop in enumerate(first) if all(at < len(path) and path[at] is loop for path in others))
