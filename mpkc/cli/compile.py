@@ -57,6 +57,8 @@ def compile_command(
     `source`, ISA text.
         mpkc compile examples/tile/matmul.mlir --target neuron
     """
+    from mpkc.dialects.diagnostics import OpError
+    from mpkc.engines import engine_program
     from mpkc.inputs import read_input
 
     if emit == "binary" and output is None:
@@ -69,7 +71,10 @@ def compile_command(
         write_output(compiled_engines(read_input(input), emit, setup_of(kind, device, counters)), output)
         return
     refuse_given((*OF_SEMAPHORES, "device"), f"--target {target}")
-    write_output(compiled(read_input(input), target, emit, arch, workers, grids), output)
+    given = read_input(input)
+    if (program := engine_program(given.module)) is not None:
+        raise OpError(program, f"a {program.name} is for the neuron target, not for {target}: add --target neuron")
+    write_output(compiled(given, target, emit, arch, workers, grids), output)
 
 
 def compiled_engines(given: "Input", stage: Stage, setup: "Setup") -> str:

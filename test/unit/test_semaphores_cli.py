@@ -206,6 +206,7 @@ def test_streams_beside_their_program_are_used_as_they_are(written: Write) -> No
         (["--emit", "sem"], "--emit sem does not go with --target cuda"),
         (["--target", "neuron", "--workers", "2"], "--workers does not go with --target neuron"),
         (["--semaphores", "per-engine"], "--semaphores does not go with --target cuda"),
+        ([], "a sem.program is for the neuron target, not for cuda: add --target neuron"),
     ],
 )
 def test_options_that_do_not_go_together(options: list[str], message: str, written: Write) -> None:
