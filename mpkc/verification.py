@@ -54,7 +54,7 @@ def verify_compiled(
     if queues:
         checks.append(check_transfers(structure_of(found.program), found.streams, queues))
     checks.append(_proved(program, streams, rescued))
-    runs = [*chosen_bindings(program), *([bindings] if bindings else [])]
+    runs = [*possible(program, chosen_bindings(program)), *([bindings] if bindings else [])]
     checks.append(_compared("runs", lambda: Product(program, bindings=runs), streams, rescued, barriers))
     if not written:
         raw = write_streams(found.plan, found.streams.sym_name.data, found.streams.counters, {})
@@ -130,6 +130,19 @@ def chosen_bindings(program: EngineProgram) -> list[Bindings]:
         )
         for numbers in runs
     ]
+
+
+def possible(program: EngineProgram, runs: list[Bindings]) -> list[Bindings]:
+    """The runs that the program can make: without a division by zero, or a loop that does not end."""
+
+    def runs_through(some: list[Bindings]) -> bool:
+        try:
+            Product(program, bindings=some)
+        except OpError:
+            return False
+        return True
+
+    return runs if runs_through(runs) else [run for run in runs if runs_through([run])]
 
 
 def _domain(type_: Attribute, most: int | None) -> Sequence[int]:

@@ -70,6 +70,9 @@ class Run(Walk):
     def unknown(self, type_: Attribute) -> Value:
         return self.random.random() < 0.6 if bits_of(type_) == 1 else self.random.randrange(4)
 
+    def impossible(self, op: Operation) -> Value:
+        raise Finished
+
     def run(self) -> None:
         args = self.places.streams.body.block.args
         with suppress(Finished):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType, MemRefType
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
 from mpkc.dialects.diagnostics import OpError
@@ -256,7 +256,7 @@ def _constant_trips(loop: Loop) -> int | None:
     match loop.kind, loop.op:
         case LoopKind.FOR, scf.ForOp(lb=lb, ub=ub, step=step):
             low, high, by = (_constant(value) for value in (lb, ub, step))
-            if lb is ub:
+            if lb is ub or (low is not None and high is not None and low >= high):
                 return 0
             return None if low is None or high is None or by is None else len(range(low, high, max(by, 1)))
         case ((LoopKind.THEN | LoopKind.ELSE), scf.IfOp(cond=condition)):
@@ -271,7 +271,8 @@ def _constant_trips(loop: Loop) -> int | None:
 
 
 def _constant(value: SSAValue) -> int | None:
-    """The value of arithmetic on constants."""
+    """The value of arithmetic on constants, also where loops carry it and do not change it."""
+    value = _carried(value)
     if not isinstance(value, OpResult) or not is_scalar(value.op):
         return None
     operands = [_constant(operand) for operand in value.op.operands]
@@ -280,6 +281,29 @@ def _constant(value: SSAValue) -> int | None:
         return evaluate(value.op, known) if len(known) == len(operands) else None
     except OpError:
         return None
+
+
+def _carried(value: SSAValue, unchanged: frozenset[SSAValue] = frozenset()) -> SSAValue:
+    """What an scf.for carries all along, if `value` is that.
+
+    Args:
+        unchanged: arguments of loops that are taken not to change, as long as nothing else is found.
+    """
+    match value:
+        case OpResult(op=scf.ForOp() as op):
+            index = value.index
+        case BlockArgument(block=block) if isinstance(op := block.parent_op(), scf.ForOp) and value.index:
+            index = value.index - 1
+        case _:
+            return value
+    argument = op.body.block.args[index + 1]
+    if argument in unchanged:
+        return argument
+    end = op.body.block.last_op
+    assert isinstance(end, scf.YieldOp)
+    start = _carried(op.iter_args[index], unchanged)
+    passed = _carried(end.operands[index], unchanged | {argument})
+    return start if passed in (argument, start) else value
 
 
 def _named(op: Operation) -> str:

@@ -14,6 +14,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import is_instruction
 from mpkc.dialects.scalars import is_scalar
 from mpkc.dialects.sem_control import CONTROL_OPS
@@ -191,7 +192,14 @@ class Walk(ABC):
         """The result of integer arithmetic, where it is known."""
         operands = self.read(op.operands)
         if all(operand is not None for operand in operands):
-            self.values[op.results[0]] = computed(op, operands, self.unknown)
+            try:
+                self.values[op.results[0]] = computed(op, operands, self.unknown)
+            except OpError:  # a division by zero, or a shift that is too long
+                self.values[op.results[0]] = self.impossible(op)
+
+    def impossible(self, op: Operation) -> Value:
+        """The result of `op` where it has none: any, as nothing right comes to it."""
+        return self.unknown(op.results[0].type)
 
     def _goals(self, place: Place, waits: Sequence[tuple[str, Value]]) -> list[Goal]:
         """What must hold where the instruction at `place` issues behind `waits`; they count as done behind that."""
