@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
 
-from mpkc.dialects import sem, tile
+from mpkc.dialects import tile
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import is_value
 from mpkc.dialects.sem_streams import StreamsOp
-from mpkc.running.program import only_program
 from mpkc.running.tile import buffers
 from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.declared import check_declared
@@ -39,22 +38,6 @@ class Watched:
     races: bool = False
     explain: bool = False
     timeline: bool = False
-
-
-def engine_program(module: ModuleOp) -> EngineProgram | None:
-    """The multi-engine program of a module; None where it holds none.
-
-    Raises:
-        OpError: it holds several, or a worker, or streams without the program that they are of.
-    """
-    if not any(isinstance(op, sem.ProgramOp | tile.ProgramOp | StreamsOp) for op in module.ops):
-        return None
-    program = only_program(module)
-    if isinstance(program, sem.ProgramOp | tile.KernelOp):
-        return program
-    raise OpError(
-        program, f"a {program.name} is part of a mega-kernel: a multi-engine program is a sem.program or a tile.kernel"
-    )
 
 
 def compiled(module: ModuleOp, program: EngineProgram, setup: Setup) -> Compiled:

@@ -58,7 +58,7 @@ def compile_command(
         mpkc compile examples/tile/matmul.mlir --target neuron
     """
     from mpkc.dialects.diagnostics import OpError
-    from mpkc.engines import engine_program
+    from mpkc.engine_program import engine_program
     from mpkc.inputs import read_input
 
     if emit == "binary" and output is None:
@@ -80,7 +80,8 @@ def compile_command(
 def compiled_engines(given: "Input", stage: Stage, setup: "Setup") -> str:
     """The stage of a multi-engine program; its remarks go to standard error."""
     from mpkc.dialects.diagnostics import OpError
-    from mpkc.engines import compiled, engine_program
+    from mpkc.engine_program import engine_program
+    from mpkc.engines import compiled
     from mpkc.semaphores import prepare
 
     program = engine_program(given.module)

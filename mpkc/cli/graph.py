@@ -42,7 +42,7 @@ def graph(
         mpkc graph smollm2-135m --operators 4:6 --tasks --workers 8 --dot tasks.dot
     """
     from mpkc.drawing import dot, svg
-    from mpkc.engines import engine_program
+    from mpkc.engine_program import engine_program
     from mpkc.graph import operator_diagram, operator_nodes, task_diagram, task_rows
     from mpkc.inputs import read_input
     from mpkc.targets import cores

@@ -143,7 +143,7 @@ def neuron_results(
     """
     from mpkc.dialects import sem
     from mpkc.dialects.diagnostics import OpError
-    from mpkc.engines import engine_program
+    from mpkc.engine_program import engine_program
     from mpkc.running.neuron import run_neuron
 
     program = engine_program(given.module)

@@ -97,7 +97,7 @@ def simulate(
 
 def holds_program(given: "Input") -> bool:
     """Whether it is a multi-engine program."""
-    from mpkc.engines import engine_program
+    from mpkc.engine_program import engine_program
 
     return engine_program(given.module) is not None
 

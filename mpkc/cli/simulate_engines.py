@@ -8,7 +8,8 @@ import click
 
 from mpkc.cli.common import print_json, print_table, table, write_output
 from mpkc.cli.engines import usage_table
-from mpkc.engines import Setup, Watched, compiled, engine_program, run_compiled, run_isa
+from mpkc.engine_program import engine_program
+from mpkc.engines import Setup, Watched, compiled, run_compiled, run_isa
 from mpkc.inputs import Input
 from mpkc.parsing import decoded
 from mpkc.running.arrays import load_arrays

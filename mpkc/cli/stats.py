@@ -52,7 +52,7 @@ def stats(
     """
     from dataclasses import replace
 
-    from mpkc.engines import engine_program
+    from mpkc.engine_program import engine_program
     from mpkc.inputs import read_input
     from mpkc.stats import stats_of
     from mpkc.targets import cores

@@ -59,7 +59,7 @@ def verify(
     from mpkc.dialects.diagnostics import OpError
     from mpkc.dialects.tgraph_graph import GraphOp
     from mpkc.dialects.tgraph_table_op import TableOp
-    from mpkc.engines import engine_program
+    from mpkc.engine_program import engine_program
     from mpkc.inputs import read_input
     from mpkc.runtime.verify.graph import refused
     from mpkc.targets import cores
@@ -87,7 +87,8 @@ def verify(
 def engine_report(given: "Input", setup: "Setup", bind: str | None) -> "Report":
     """What the checks of a multi-engine program find."""
     from mpkc.dialects.sem_streams import StreamsOp
-    from mpkc.engines import compiled, engine_program
+    from mpkc.engine_program import engine_program
+    from mpkc.engines import compiled
     from mpkc.runtime.bindings import parse_bindings
     from mpkc.verification import verify_compiled
 
