@@ -77,7 +77,11 @@ WRONG: list[tuple[str, str, str]] = [  # a line behind the header, the text that
     ("INST @P cost=1 after=[Q [1]]", "Q", "no INST or VALUE has the label @Q"),
     ("INST @P cost=1 after=[P]", "]", "expected '[', found ']'"),
     ("VALUE @W cost=1", "VALUE", "VALUE writes the value that its label names; there are: V"),
-    ("VALUE @V cost=1\n.engine f registers 0\nVALUE @V cost=1", "VALUE", "engine e writes @V too: a value is one engine's"),
+    (
+        "VALUE @V cost=1\n.engine f registers 0\nVALUE @V cost=1",
+        "VALUE",
+        "engine e writes @V too: a value is one engine's",
+    ),
     ("READ dst=r0 src=@W", "W", "no value W; there are: V"),
     ("READ dst=r0", "READ", "READ needs src="),
     (f"MEMSET dst={TILE}", "MEMSET", "MEMSET needs value="),
