@@ -168,6 +168,13 @@ def check_programs(seeds: Iterable[int], depth: int, figures: Counter[str], ever
         gc.unfreeze()
 
 
+def check_chunk(chunk: tuple[int, int, int]) -> tuple[list[str], Counter[str]]:
+    """`check_programs` on (first seed, programs, depth), for a process of its own; what is wrong, and the figures."""
+    first, count, depth = chunk
+    figures: Counter[str] = Counter()
+    return list(check_programs(range(first, first + count), depth, figures)), figures
+
+
 def check_mutations(seed: int, figures: Counter[str], most: int = 6) -> Iterator[str]:
     """Put faults into the streams of one program; those that change what is waited for, and are not caught.
 
