@@ -105,7 +105,7 @@ def read_streams(program: EngineProgram, streams: StreamsOp, kind: str, machine:
     """
     counters = f"{'s' if streams.signed else 'u'}i{streams.counters.width.data}"
     prepared = prepare(program, kind, machine)
-    plan = allocate(prepared, _left(kind), counters, machine.limits.semaphores).plan
+    plan = allocate(prepared, _left(kind), counters, machine.limits.semaphores, parts=parts_of(machine)).plan
     try:
         return Compiled(prepared, streams, plan, _named(emission(streams, machine), prepared), tuple(plan.remarks))
     except TooManyRegisters as err:
@@ -115,6 +115,11 @@ def read_streams(program: EngineProgram, streams: StreamsOp, kind: str, machine:
 def counters_of(machine: Machine) -> str:
     """The arithmetic of a machine's semaphores, such as `ui32`."""
     return f"{'si' if machine.semaphore.signed else 'ui'}{machine.semaphore.bits}"
+
+
+def parts_of(machine: Machine) -> int:
+    """The most that an update adds to a semaphore: one, or the parts of a transfer."""
+    return machine.dma.parts if machine.dma else 1
 
 
 def prepare(program: EngineProgram, kind: str, machine: Machine) -> EngineProgram:
@@ -176,7 +181,8 @@ class _Fitting:
     def run(self) -> Compiled:
         history = MOST_HISTORY
         while True:
-            allocation = allocate(self.program, self.kind, self.counters, self.machine.limits.semaphores, history)
+            semaphores, parts = self.machine.limits.semaphores, parts_of(self.machine)
+            allocation = allocate(self.program, self.kind, self.counters, semaphores, history, parts=parts)
             try:
                 return self.compiled(allocation)
             except TooManyRegisters as err:

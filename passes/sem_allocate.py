@@ -43,6 +43,7 @@ def allocate(
     semaphores: int | None = None,
     history: int = MOST_HISTORY,
     structure: Structure | None = None,
+    parts: int = 1,
 ) -> Allocation:
     """Allocate semaphores for a verified sem.program or tile.kernel, which is left as it is.
 
@@ -52,13 +53,14 @@ def allocate(
         semaphores: how many there are; None for as many as needed.
         history: the registers that the history of one loop may take; beyond them, a marker stands for it.
         structure: that of the program, where it is known already.
+        parts: the most that one update adds to a semaphore of the machine, where it counts parts of transfers.
 
     Raises:
         OpError: what can't be allocated, and why.
         ValueError: counters that are none.
     """
     type_ = counter_type(counters)
-    limit = (1 << (type_.width.data - (type_.signedness.data is Signedness.SIGNED))) - 1
+    limit = ((1 << (type_.width.data - (type_.signedness.data is Signedness.SIGNED))) - 1) // parts
     plan = fitted_plan(structure or structure_of(program), kind, limit, semaphores, history)
     return Allocation(write_streams(plan, program.sym_name.data, type_, program.attributes), plan)
 

@@ -39,6 +39,11 @@ def fitted_plan(
                 f"{needed - semaphores} too many",
             )
         plan = _counting_plan(structure, kind, choices, limit)
+    if choices.finer:
+        finer = ", ".join(f"'{name}'" for name in sorted(choices.finer))
+        plan.needs.remarks.append(
+            (structure.program, f"no iteration boundary can hold a reset of {finer}: their producers share less")
+        )
     plan.needs.remarks += [
         (op, f"{semaphores} semaphores are too few for this loop without barriers: it gets them")
         for op in choices.barriers

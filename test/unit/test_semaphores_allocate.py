@@ -256,6 +256,9 @@ def test_what_no_iteration_boundary_can_hold_shares_less():
     op = load(program(loop(body + inst("C", "e2", after))))
     made = allocate(op, "per-loop", "ui8")
     assert {group.kind for group in made.plan.groups.all.values()} == {"per-instruction"}
+    assert ["no iteration boundary can hold a reset of 'e0.a': their producers share less"] == [
+        text for _, text in made.plan.remarks
+    ]
     expect_exact(op, made, runs=((300, 0),))
 
 

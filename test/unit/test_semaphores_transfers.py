@@ -79,3 +79,12 @@ def test_transfers_that_share_a_semaphore_are_refused():
             each.attributes["signal"] = StringAttr("T")
     refused = check_transfers(structure_of(found.program), found.streams, ["load"])
     assert 'semaphore "T" counts parts of @T, @U' in refused.failures[0].message
+
+
+def test_a_semaphore_of_parts_is_reset_as_many_times_sooner():
+    op = load(program(loop(inst("T", "load") + inst("C", "e", "@T offset 1"))))
+    module = ModuleOp([op.clone()])
+    with_parts = compiled(module, op, Setup("per-loop", replace(GENERIC, dma=Dma(16, ("load",))), "ui16"))
+    whole = compiled(module, op, Setup("per-loop", GENERIC, "ui16"))
+    counts = [found.plan.resets[0].epoch.iterations for found in (whole, with_parts)]
+    assert counts == [2**16 - 1, (2**16 - 1) // 16]
