@@ -108,11 +108,14 @@ def make_plan(structure: Structure, kind: str, choices: Choices, limit: int | No
         EpochError: semaphores that go beyond the limit, where no iteration boundary can hold a reset.
     """
     plan = _plan(structure, kind, choices, exact=True)
-    if limit is None or not plan_epochs(structure, _tallies(plan), limit):
+    if limit is None or not (epochs := plan_epochs(structure, _tallies(plan), limit)):
         return plan
-    # Some formulas do not survive resets; and the engines that meet for one have to run its loop.
-    plan = _plan(structure, kind, choices, exact=False)
-    plan.resets = _resets(plan, plan_epochs(structure, _tallies(plan), limit))
+    if any(need.form is Form.CLAMPED for need in plan.needs.all):
+        # That formula does not survive resets.
+        plan = _plan(structure, kind, choices, exact=False)
+        epochs = plan_epochs(structure, _tallies(plan), limit)
+    # The engines that meet for a reset have to run its loop.
+    plan.resets = _resets(plan, epochs)
     _settle(plan)
     return plan
 
