@@ -69,7 +69,7 @@ def counter_type(counters: str) -> IntegerType:
     """The type of `ui32`, `si16`, ...; ValueError where it is none."""
     signs = {"ui": Signedness.UNSIGNED, "si": Signedness.SIGNED}
     bits = counters[2:]
-    if counters[:2] not in signs or not bits.isdigit() or not 2 <= int(bits) <= 64:
+    if counters[:2] not in signs or not bits.isdecimal() or not 2 <= int(bits) <= 64:
         raise ValueError(f"counters of type {counters!r}: use ui or si and a number of bits from 2 to 64, such as ui32")
     return IntegerType(int(bits), signs[counters[:2]])
 

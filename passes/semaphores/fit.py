@@ -45,6 +45,10 @@ def fitted_plan(
             (structure.program, f"no iteration boundary can hold a reset of {finer}: their producers share less")
         )
     plan.needs.remarks += [
+        (structure.program, f'there are {semaphores} semaphores: producers of engine "{engine}" share more, {kind}')
+        for engine, kind in dict.fromkeys((engine, kind) for (engine, _), kind in choices.coarser.items())
+    ]
+    plan.needs.remarks += [
         (op, f"{semaphores} semaphores are too few for this loop without barriers: it gets them")
         for op in choices.barriers
     ]

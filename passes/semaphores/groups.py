@@ -50,7 +50,7 @@ class Groups:
     remarks: list[tuple[Source, str]] = field(default_factory=list[tuple[Source, str]])
 
 
-FINER = {"per-engine": "per-loop", "per-loop": "per-instruction"}
+FINER = {"barrier": "per-instruction", "per-engine": "per-loop", "per-loop": "per-instruction"}
 
 
 def share(needs: Iterable[Need], kinds: dict[Source, str], finer: Collection[str] = ()) -> Groups:

@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 
 from mpkc.dialects.sem_structure import Loop, Structure
 from mpkc.passes.semaphores.barriers import Barriers, find_barriers
-from mpkc.passes.semaphores.epochs import Epoch, Tally, plan_epochs
+from mpkc.passes.semaphores.epochs import Epoch, EpochError, Tally, plan_epochs
 from mpkc.passes.semaphores.groups import Group, Groups, share
 from mpkc.passes.semaphores.layout import Layout
 from mpkc.passes.semaphores.needs import (
@@ -108,6 +108,8 @@ def make_plan(structure: Structure, kind: str, choices: Choices, limit: int | No
         EpochError: semaphores that go beyond the limit, where no iteration boundary can hold a reset.
     """
     plan = _plan(structure, kind, choices, exact=True)
+    if limit is not None:
+        _check_segments(plan, limit)
     if limit is None or not (epochs := plan_epochs(structure, _tallies(plan), limit)):
         return plan
     if any(need.form is Form.CLAMPED for need in plan.needs.all):
@@ -118,6 +120,17 @@ def make_plan(structure: Structure, kind: str, choices: Choices, limit: int | No
     plan.resets = _resets(plan, epochs)
     _settle(plan)
     return plan
+
+
+def _check_segments(plan: Plan, limit: int) -> None:
+    """Raise where a semaphore counts beyond the limit from one barrier to the next."""
+    for producer, (_, count) in plan.positions.items():
+        group = plan.groups.of[producer]
+        if group.kind == "barrier" and count > limit:
+            message = (
+                f"semaphores go up to {limit}, and {count} instructions between two barriers signal '{group.name}'"
+            )
+            raise EpochError(producer.op, message, (group.name,))
 
 
 def _plan(structure: Structure, kind: str, choices: Choices, exact: bool) -> Plan:
@@ -189,7 +202,7 @@ class Kinds:
             return "barrier"
         coarser = self.choices.coarser
         kind = self.of_loops[source.loop]
-        kind = coarser.get((source.engine, source.loop), coarser.get((source.engine, None), kind))
+        kind = coarser.get((source.engine, None), coarser.get((source.engine, source.loop), kind))
         return "per-loop" if kind == "barrier" else kind
 
 

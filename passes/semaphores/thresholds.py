@@ -26,6 +26,7 @@ class Arithmetic:
 
     def __init__(self, head: Block, counter: IntegerType, signed: bool, wrapping: bool):
         self.head, self.counter, self.signed, self.wrapping = head, counter, signed, wrapping
+        self.limit = (1 << (counter.width.data - signed)) - 1
         self.block = head
         self._written: dict[tuple[object, ...], SSAValue] = {}
         self._constants: dict[tuple[int, IntegerType | IndexType], SSAValue] = {}
@@ -92,6 +93,8 @@ class Arithmetic:
         """`value` - k, and 0 where counters started again since."""
         if k == 0:
             return value
+        if self.wrapping and k > self.limit:
+            return self.constant(0)  # no counter gets that far from one start to the next
         return self.sub(self.at_least(value, k) if self.wrapping else value, self.constant(k))
 
     def threshold(self, owed: SSAValue, mask: SSAValue | None, place: tuple[int, int], positive: bool) -> SSAValue:

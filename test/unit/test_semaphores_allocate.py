@@ -256,8 +256,8 @@ def test_what_no_iteration_boundary_can_hold_shares_less():
     op = load(program(loop(body + inst("C", "e2", after))))
     made = allocate(op, "per-loop", "ui8")
     assert {group.kind for group in made.plan.groups.all.values()} == {"per-instruction"}
-    assert ["no iteration boundary can hold a reset of 'e0.a': their producers share less"] == [
-        text for _, text in made.plan.remarks
+    assert [text for _, text in made.plan.remarks] == [
+        "no iteration boundary can hold a reset of 'e0.a': their producers share less"
     ]
     expect_exact(op, made, runs=((300, 0),))
 
@@ -305,3 +305,38 @@ def test_tiled_matmul_with_double_buffered_inputs_needs_no_barrier():
     assert {(need.consumer.name, need.producer.name) for need in again} >= {("copy0", "matmul0")}
     assert not barriers(made.streams)
     assert not made.plan.rescues
+
+
+@pytest.mark.parametrize("counters", ["ui8", "si8"])
+def test_more_signals_between_two_barriers_than_a_semaphore_holds(counters):
+    body = "".join(inst(f"P{i}", "e0") + inst(f"C{i}", "e1", f"@P{i} offset 0") for i in range(300))
+    op = load(program(loop(body)))
+    made = allocate(op, "barrier", counters)
+    assert {group.kind for group in made.plan.groups.all.values()} == {"per-instruction"}
+    expect_exact(op, made, runs=((3, 0),))
+
+
+@pytest.mark.parametrize("counters", ["ui2", "si3", "ui3"])
+@pytest.mark.parametrize("kind", ["per-instruction", "per-loop", "per-engine"])
+def test_distances_beyond_what_a_counter_holds(kind, counters):
+    """An epoch may be shorter than a distance, and a distance longer than any count."""
+    op = load(
+        program(loop(inst("P", "e0", "@C offset 2") + inst("Q", "e0") + inst("C", "e1", "@Q offset 0, @P offset 9")))
+    )
+    made = allocate(op, kind, counters)
+    assert made.plan.resets
+    expect_exact(op, made, runs=((1, 0), (3, 0), (40, 0)))
+
+
+def test_sharing_comes_before_barriers():
+    """One semaphore is enough for one engine, without a barrier, whatever kind was asked for; and that is told."""
+    op = bounded(MANY)
+    for kind in ("per-instruction", "per-loop", "per-engine"):
+        made = allocate(op, kind, semaphores=1)
+        assert [group.kind for group in made.plan.groups.all.values()] == ["per-engine"]
+        assert not barriers(made.streams)
+        told = [text for _, text in made.plan.remarks]
+        assert any(text.startswith("there are 1 semaphores: producers of engine") for text in told) == (
+            kind != "per-engine"
+        )
+        expect_exact(op, made)
