@@ -7,8 +7,9 @@ transfer, and that waits for its own last run (an edge of the program, which the
 
 from collections.abc import Collection
 
-from mpkc.dialects.engine import label_of, signal_of
-from mpkc.dialects.sem_streams import StreamsOp
+from mpkc.dialects.engine import is_value, label_of, signal_of
+from mpkc.dialects.sem_distance import EVERY, Component
+from mpkc.dialects.sem_streams import MarkerOp, ReadOp, StreamsOp
 from mpkc.dialects.sem_structure import Structure
 from mpkc.runtime.verify.report import Check, Failure, checked
 
@@ -30,7 +31,9 @@ def _look(structure: Structure, streams: StreamsOp, queues: Collection[str]) -> 
     for engine, stream in streams.streams.items():
         if engine in queues:
             for op in stream.walk():
-                if (semaphore := signal_of(op)) is not None:
+                semaphore = signal_of(op)
+                # A value waits until all have read the last one; reads and markers move nothing.
+                if semaphore is not None and not is_value(op) and not isinstance(op, ReadOp | MarkerOp):
                     counted.setdefault(semaphore, []).append(label_of(op) or op.name)
     failures = [
         Failure(
@@ -51,8 +54,21 @@ def _waits_for_itself(structure: Structure, name: str) -> bool:
     transfer = structure.by_label.get(name)
     if transfer is None:
         return True
-    carried = {edge.carrier for edge in transfer.edges if edge.producer is transfer and 1 in edge.distance}
-    return set(transfer.counted) <= carried
+    last_runs = {
+        edge.counted.index(1)
+        for edge in transfer.edges
+        if edge.producer is transfer and edge.counted == _last_run(edge.counted)
+    }
+    return last_runs >= set(range(len(transfer.counted)))
+
+
+def _last_run(components: tuple[Component, ...]) -> tuple[Component, ...] | None:
+    """The distance to the last run in the loop that carries it: 0 outside, 1, and every iteration inside."""
+    if 1 not in components:
+        return None
+    at = components.index(1)
+    inside: list[Component] = [EVERY] * (len(components) - at - 1)
+    return (*([0] * at), 1, *inside)
 
 
 def _overtaking(name: str) -> Failure:
