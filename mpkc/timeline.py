@@ -7,8 +7,8 @@ from typing import Any
 from mpkc.runtime.neuron.simulator import BlockedHandshake, BlockedWait, Deadlock, Race, Result, Span
 
 
-def to_json(result: Result, explain: bool = False) -> dict[str, Any]:
-    """The keys of `mpkc simulate --json` that a simulation says; the waits where they are asked for."""
+def to_json(result: Result, explain: bool = False, races: bool = False) -> dict[str, Any]:
+    """The keys of `mpkc simulate --json` that a simulation says; waits and races where they were asked for."""
     found: dict[str, Any] = {
         "time_ns": result.time_ns,
         "deadlock": None if result.deadlock is None else deadlock_json(result.deadlock),
@@ -17,8 +17,9 @@ def to_json(result: Result, explain: bool = False) -> dict[str, Any]:
             name: {"busy_ns": usage.busy, "wait_ns": usage.wait, "control_ns": usage.control}
             for name, usage in result.engines.items()
         },
-        "races": [race_json(race) for race in result.races],
     }
+    if races:
+        found["races"] = [race_json(race) for race in result.races]
     if explain:
         found["waits"] = [
             {

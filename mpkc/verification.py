@@ -49,8 +49,8 @@ def verify_compiled(
         checked("streams", lambda: _well_formed(found.streams)),
         check_structure(found.program, found.streams),
     ]
-    if any(check.failed for check in checks):
-        return Report(tuple(checks))
+    if any(check.failed for check in checks) or not found.streams.streams:
+        return Report(tuple(checks))  # what is wrong already, or runs nothing, needs no further look
     if queues:
         checks.append(check_transfers(structure_of(found.program), found.streams, queues))
     checks.append(_proved(program, streams, rescued))

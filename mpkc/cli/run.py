@@ -184,7 +184,7 @@ def refuse(program: "Program", target: TargetName, options: Mapping[str, object]
     from mpkc.dialects.diagnostics import OpError
 
     if target != "reference":
-        raise OpError(program, f"a {program.name} runs on the reference target only, not on {target}")
+        raise OpError(program, f"a {program.name} runs on the reference and neuron targets only, not on {target}")
     for option, value in options.items():
         if value:
             raise UserError(f"error: {option} does not go with a {program.name}; mpkc run --help shows how")

@@ -66,7 +66,7 @@ def simulate_engines(spec: str, given: Input | None, asked: Asked) -> None:
         write_output(svg(result), asked.svg_path)
     if asked.as_json:
         sizes = {"semaphores": found.semaphores, "registers": found.registers, "code_bytes": found.code_bytes}
-        print_json(to_json(result, asked.explain) | sizes | {"remarks": list(found.remarks)})
+        print_json(to_json(result, asked.explain, asked.races) | sizes | {"remarks": list(found.remarks)})
     else:
         show(found, asked.explain)
     if not result.ok:

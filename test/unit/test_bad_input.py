@@ -303,11 +303,13 @@ CASES: dict[str, Case] = {
         ("opt", "FOLDER/p.mlir", "-t", "mpk-cuda"), ["error:", "linear"], table_of_two_adds("tgraph-build")
     ),
     "a sem.program on the host": Case(
-        (*RUN, "--target", "host"), ["p.mlir:1:1: error:", "a sem.program runs on the reference target only"], text(SEM)
+        (*RUN, "--target", "host"),
+        ["p.mlir:1:1: error:", "a sem.program runs on the reference and neuron targets only"],
+        text(SEM),
     ),
     "a tile.kernel on a GPU": Case(
         (*RUN, "--target", "cuda"),
-        ["p.mlir:1:1: error:", "a tile.kernel runs on the reference target only"],
+        ["p.mlir:1:1: error:", "a tile.kernel runs on the reference and neuron targets only"],
         text(TILE),
     ),
     # Data.

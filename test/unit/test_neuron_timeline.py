@@ -130,6 +130,7 @@ def test_json_of_a_deadlock_and_of_a_race() -> None:
     assert stuck["deadlock"]["loops"] == [{"producer": "Make", "loop": "loop", "counts": {"maker": 1, "taker<1>": 2}}]
     fill = "MEMSET dst=t@0[8]:[1]:f32 value=0.0:f32\n"
     text = f".program p\n.buffer t : near f32[8]\n.engine e registers 0\n{fill}.engine f registers 0\n{fill}"
-    (race,) = to_json(simulate(read_isa(text), GENERIC, races=True))["races"]
+    (race,) = to_json(simulate(read_isa(text), GENERIC, races=True), races=True)["races"]
+    assert "races" not in to_json(simulate(read_isa(text), GENERIC))  # nobody looked
     assert (race["buffer"], race["elements"], race["count"]) == ("t", [0, 7], 1)
     assert race["earlier"] == {"engine": "e", "instruction": "MEMSET", "iteration": [], "line": 4, "access": "write"}

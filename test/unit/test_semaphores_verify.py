@@ -113,3 +113,9 @@ def test_streams_of_another_program_do_not(written: Write) -> None:
 def test_what_is_refused(text: str, options: list[str], message: str, written: Write) -> None:
     result = run("verify", written(text), *options)
     assert (result.exit_code, message in result.stderr) == (2, True)
+
+
+def test_a_program_that_runs_nothing_is_right(tmp_path):
+    path = tmp_path / "empty.mlir"
+    path.write_text("sem.program @empty(%n : index) {\n}\n")
+    assert CliRunner().invoke(main, ["verify", str(path)]).exit_code == 0
