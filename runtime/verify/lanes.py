@@ -126,7 +126,12 @@ def _binary(op: Operation, type: Attribute) -> Function:
         return lambda mask, v: _cast(extreme(view(v[0], type), view(v[1], type)), type)
     if op.name in _DIVISIONS:
         divide, view = _DIVISIONS[op.name]
-        return lambda mask, v: _cast(divide(view(v[0], type), _divisor(op, mask, view(v[1], type))), type)
+
+        def run(mask: Mask, v: Sequence[Value]) -> Value:
+            with np.errstate(over="ignore"):  # the least integer by -1 wraps, as everything does
+                return _cast(divide(view(v[0], type), _divisor(op, mask, view(v[1], type))), type)
+
+        return run
     shift, view = _SHIFTS[op.name]
     return lambda mask, v: _cast(shift(view(v[0], type), _amount(op, mask, v[1], type)), type)
 
@@ -160,7 +165,7 @@ def _truncated(a: Any, b: Any) -> Any:
 
 
 def _wide(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """`compute` on 64 bits, so that a negated operand or a shifted one does not overflow its type."""
+    """`compute` on 64 bits, so that a quotient or a shifted operand does not overflow its type."""
     return lambda a, b: compute(np.asarray(a).astype(np.int64), b)
 
 
@@ -183,7 +188,7 @@ _DIVISIONS: dict[str, tuple[Callable[[Any, Any], Any], _View]] = {
     "arith.divsi": (_truncated, _signed),
     "arith.divui": (np.floor_divide, unsigned),
     "arith.floordivsi": (np.floor_divide, _signed),
-    "arith.ceildivsi": (_wide(lambda a, b: -(-a // b)), _signed),
+    "arith.ceildivsi": (_wide(lambda a, b: a // b + (a % b != 0)), _signed),
     "arith.ceildivui": (lambda a, b: a // b + (a % b != 0), unsigned),
     "arith.remsi": (lambda a, b: a - b * _truncated(a, b), _signed),
     "arith.remui": (np.remainder, unsigned),

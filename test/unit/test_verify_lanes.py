@@ -22,10 +22,14 @@ TYPES = [i1, *(IntegerType(bits) for bits in (4, 8, 12, 16, 32, 64)), IndexType(
 types = st.sampled_from(TYPES)
 
 
+def edges_of(type_) -> list[int]:
+    half = 1 << (bits_of(type_) - 1)
+    return [wrap(value, type_) for value in (-2, -1, 0, 1, 2, 3, half, half - 1)]
+
+
 def integers(type_) -> st.SearchStrategy[int]:
-    bits = bits_of(type_)
-    edges = [wrap(value, type_) for value in (-2, -1, 0, 1, 2, 3, 1 << (bits - 1), (1 << (bits - 1)) - 1)]
-    return st.sampled_from(edges) | st.integers(0, (1 << bits) - 1).map(lambda value: wrap(value, type_))
+    whole = st.integers(0, (1 << bits_of(type_)) - 1).map(lambda value: wrap(value, type_))
+    return st.sampled_from(edges_of(type_)) | whole
 
 
 def operands(*kinds) -> list:
@@ -66,6 +70,25 @@ def columns_of(data, kinds, lanes: int = 5):
 def test_binary(op_type, type_, data):
     columns, found = columns_of(data, [type_, type_])
     expect_same(op_type(*operands(type_, type_)), columns, found)
+
+
+@pytest.mark.parametrize("op_type", BINARY)
+@pytest.mark.parametrize("type_", TYPES, ids=str)
+def test_binary_at_the_edges(op_type, type_):
+    """Every pair of the values at which something may overflow; those that are legal, and all together."""
+    op = op_type(*operands(type_, type_))
+    pairs = [(a, b) for a in edges_of(type_) for b in edges_of(type_)]
+    for some in (pairs, [pair for pair in pairs if _legal(op, pair)]):
+        columns = [list(column) for column in zip(*some, strict=True)]
+        expect_same(op, columns, [np.array(column, dtype_of(type_)) for column in columns])
+
+
+def _legal(op, pair: tuple[int, int]) -> bool:
+    try:
+        evaluate(op, pair)
+    except OpError:
+        return False
+    return True
 
 
 @given(st.integers(0, 9), types, st.data())
