@@ -82,16 +82,6 @@ class Plan:
         """What is told, with the operation that it is about."""
         return self.needs.remarks + [(source.op, text) for source, text in self.groups.remarks]
 
-    @property
-    def rescues(self) -> list[tuple[str, str, str]]:
-        """The consumer, producer and marker of each dependency whose wait is longer than has to be."""
-        return [
-            (need.consumer.name, need.stands_for.name, need.producer.name)
-            for needs in self.waits.values()
-            for need in needs
-            if need.stands_for
-        ]
-
     def waits_of(self, engine: str) -> Iterator[Need]:
         """What the sources of an engine wait for."""
         return (need for source, needs in self.waits.items() if source.engine == engine for need in needs)

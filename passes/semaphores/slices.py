@@ -41,13 +41,6 @@ class Slice:
         """How much it holds; it only grows."""
         return len(self.control) + len(self.scalars) + len(self.reads) + len(self.carried)
 
-    def keeps(self, value: SSAValue) -> bool:
-        """Whether the engine has `value`."""
-        owner = value.owner
-        if isinstance(value, BlockArgument) or (isinstance(owner, Operation) and owner.regions):
-            return value in self.carried
-        return owner in self.scalars or owner in self.reads
-
     def carries(self, op: scf.ForOp) -> list[int]:
         """The numbers of the values that a loop carries on this engine."""
         return [

@@ -304,7 +304,7 @@ def test_tiled_matmul_with_double_buffered_inputs_needs_no_barrier():
     again = [need for needs in made.plan.waits.values() for need in needs if need.form is Form.ENDED]
     assert {(need.consumer.name, need.producer.name) for need in again} >= {("copy0", "matmul0")}
     assert not barriers(made.streams)
-    assert not made.plan.rescues
+    assert rescues(made.plan) == []
 
 
 @pytest.mark.parametrize("counters", ["ui8", "si8"])
