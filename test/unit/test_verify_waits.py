@@ -6,6 +6,7 @@ import re
 import pytest
 import sem_figures
 import sem_programs
+from semaphore_fuzz import rescues
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation
 
@@ -225,7 +226,7 @@ def allocated(program: str, kind: str, counters: str = "ui32", clean: bool = Tru
         simplify(found.streams)
         drop_counters(found.streams)
     structure = found.plan.structure
-    told = {"rescued": [(consumer, producer) for consumer, producer, _ in found.plan.rescues]}
+    told = {"rescued": [(each.consumer, each.producer) for each in rescues(found.plan)]}
     for name, bounds in (("entries", entries(structure)), ("trips", trips(structure))):
         told[name] = {loop.name: most for loop, most in bounds.items() if most is not None}
     return parsed, found.streams, told
