@@ -13,7 +13,7 @@ from mpkc.runtime.machine.description import (
     Rates,
     SemaphoreType,
 )
-from mpkc.runtime.machine.instructions import Formula, InstructionCost, Work
+from mpkc.runtime.machine.instructions import Formula, InstructionCost, Timing, Work
 from mpkc.runtime.machine.reading import machine, machines
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Memory",
     "Rates",
     "SemaphoreType",
+    "Timing",
     "Work",
     "machine",
     "machines",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from mpkc.runtime.machine.instructions import DEFAULT, InstructionCost
+from mpkc.runtime.machine.instructions import DEFAULT, NARROWER, InstructionCost
 
 
 class MachineError(ValueError):
@@ -79,7 +79,8 @@ class Dma:
     """Engines that are DMA queues.
 
     Each of their instructions is a transfer in several parts, one on each of as many DMA engines. A DMA engine moves
-    its parts in order; between them there is none. A part adds its share of the update when it has arrived.
+    its parts in order; between them there is none. A part adds its share of the update when it has arrived. Where
+    formulas have `transfer`, the DMA engines are those of all queues, and do what these issue in the order of time.
 
     Attributes:
         parts: of each transfer.
@@ -102,6 +103,10 @@ class Machine:
         workers: tasks that run at the same time; None where that is for the machine at hand to say.
         rates: of each worker; None where they are not known.
         instructions: what the instructions of `tile` cost, by operation, such as "matmul"; "default" for all others.
+            "vector.map" is for an engine, "matmul.f32" for tiles of that type.
+        clocks: of engines, in GHz; their formulas are in cycles, those of other engines in ns.
+        lanes: of each engine, which take a row each; also the rows and the columns of the array that multiplies
+            matrices. None: as many as there are rows.
         instruction_bytes: the size of every instruction in the code of an engine.
         dma: which engines are DMA queues.
         sources: where each number comes from, by its key, such as "costs.wait".
@@ -117,6 +122,8 @@ class Machine:
     workers: int | None = None
     rates: Rates | None = None
     instructions: Mapping[str, InstructionCost] = field(default_factory=dict[str, InstructionCost])
+    clocks: Mapping[str, float] = field(default_factory=dict[str, float])
+    lanes: int | None = None
     instruction_bytes: int = 64
     dma: Dma | None = None
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -125,16 +132,29 @@ class Machine:
         """Whether an instruction may name this engine."""
         return not self.engines or name in self.engines
 
-    def cost_of(self, operation: str) -> InstructionCost:
-        """What an operation of `tile` costs, by its name without the dialect.
+    def cost_of(self, operation: str, engine: str = "", element: str = "") -> InstructionCost:
+        """What an operation of `tile` costs.
+
+        Args:
+            operation: its name without the dialect, or one of `instructions.NARROWER`.
+            engine: which executes it.
+            element: the type of what is in its largest tile, such as `f32`.
 
         Raises:
             MachineError: where the machine does not say that.
         """
-        found = self.instructions.get(operation) or self.instructions.get(DEFAULT)
-        if found is None:
-            raise MachineError(f"{self.name}: instructions.{operation}: missing: it says what tile.{operation} costs")
-        return found
+        broader = NARROWER.get(operation, operation)
+        for name in dict.fromkeys((operation, broader)):
+            for key in (f"{engine}.{name}", f"{name}.{element}", name):
+                if key in self.instructions:
+                    return self.instructions[key]
+        if DEFAULT not in self.instructions:
+            raise MachineError(f"{self.name}: instructions.{broader}: missing: it says what tile.{broader} costs")
+        return self.instructions[DEFAULT]
+
+    def clock_of(self, engine: str) -> float:
+        """Cycles in a ns of that engine; 1 where it has no clock, and its formulas are in ns."""
+        return self.clocks.get(engine, 1.0)
 
     def to_json(self) -> dict[str, object]:
         """All of it, as `mpkc devices --json` prints it; `null` for what is not limited or not known."""

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from mpkc.runtime.machine.description import Machine, MachineError
-from mpkc.runtime.machine.instructions import DEFAULT, OPERATIONS
+from mpkc.runtime.machine.instructions import DEFAULT, NARROWER, OPERATIONS
 
 HERE = Path(__file__).parent
 SPACES = ("far", "near", "accumulator")
+
+KNOWN = (DEFAULT, *OPERATIONS, *NARROWER)
 
 T = TypeVar("T")
 
@@ -115,10 +117,12 @@ def _check(path: Path, found: Machine, text: Mapping[str, Any]) -> None:
     for space in found.memories:
         if space not in SPACES:
             raise reader.wrong(f"memories.{space}", f"no such space; there are: {', '.join(SPACES)}")
-    for operation in found.instructions:
-        if operation not in (DEFAULT, *OPERATIONS):
-            known = ", ".join((DEFAULT, *OPERATIONS))
-            raise reader.wrong(f"instructions.{operation}", f"no such operation; there are: {known}")
+    for key in found.instructions:
+        if key not in KNOWN and not _is_special(key, found):
+            raise reader.wrong(f"instructions.{key}", f"no such operation; there are: {', '.join(KNOWN)}")
+    for engine in found.clocks:
+        if not found.has_engine(engine):
+            raise reader.wrong(f"clocks.{engine}", "is no engine of the machine")
     for queue in found.dma.queues if found.dma else ():
         if not found.has_engine(queue):
             raise reader.wrong("dma.queues", f"{queue} is no engine of the machine")
@@ -131,6 +135,12 @@ def _check(path: Path, found: Machine, text: Mapping[str, Any]) -> None:
     for key in found.sources:
         if key not in numbers:
             raise reader.wrong(f"sources.{key}", "is the source of no number")
+
+
+def _is_special(key: str, machine: Machine) -> bool:
+    """Whether it is an operation of one engine, or on one type of elements: `vector.map`, `matmul.f32`."""
+    first, _, last = key.partition(".")
+    return (first in KNOWN and bool(last)) or (last in KNOWN and bool(first) and machine.has_engine(first))
 
 
 def _numbers(key: str, value: Any) -> Iterator[tuple[str, float]]:

@@ -38,7 +38,7 @@ def test_cpu_has_cheap_registers_and_no_limits() -> None:
 
 
 def test_all_machines_generic_first() -> None:
-    assert [each.name for each in machines()] == ["generic", "cpu"]
+    assert [each.name for each in machines()] == ["generic", "cpu", "trn1", "trn2", "trn3"]
     assert machines()[0] is machine("generic")
 
 
@@ -90,7 +90,9 @@ def test_what_is_wrong_is_told_with_file_and_key(tmp_path: Path, old: str, new: 
 
 
 def test_an_unknown_name_tells_the_known_ones() -> None:
-    with pytest.raises(MachineError, match=r"^unknown device 'gpu'; there are: cpu, generic; or give a \.toml file"):
+    with pytest.raises(
+        MachineError, match=r"^unknown device 'gpu'; there are: cpu, generic, trn1, trn2, trn3; or give a \.toml file"
+    ):
         machine("gpu")
 
 
@@ -107,7 +109,8 @@ def devices(*options: str) -> Any:
 
 def test_devices_lists_them() -> None:
     for each in machines():
-        assert re.search(rf"^{each.name} +any name +{each.description.split()[0]}", devices(), re.MULTILINE)
+        engines = ", ".join(each.engines) or "any name"
+        assert re.search(rf"^{each.name} +{engines[:14]}.* {each.description.split()[0]}", devices(), re.MULTILINE)
 
 
 def test_devices_as_json() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from mpkc.runtime.machine import Timing
 from mpkc.runtime.neuron.isa import Issued, Nop, Opaque, Read, Register
 from mpkc.runtime.neuron.simulator.engines import STOP, EngineState, Step
 from mpkc.runtime.neuron.simulator.memory import Part, Touched
@@ -19,7 +20,7 @@ Body = Callable[[EngineState, "tuple[int, int] | None"], None]
 def issued_step(simulation: Simulation, engine: EngineState, at: int, issued: Issued, body: Body) -> Step:
     """The step of an instruction: its wait, then its body."""
     after = at + 1
-    ordered = isinstance(issued, Read)  # what it reads must have happened
+    ordered = isinstance(issued, Read) or simulation.shares(issued)  # what it reads, or goes behind, must have happened
     if issued.wait is None:
 
         def step_at_once(engine: EngineState) -> int:
@@ -139,18 +140,18 @@ def _touch_mailbox(simulation: Simulation, flight: Flight, mailbox: Mailbox, wri
 def tile_body(
     simulation: Simulation,
     tile: Issued,
-    timing: Callable[[], tuple[float, float]],
+    timing: Callable[[], Timing],
     effect: TileEffect | None,
     mailbox: Mailbox | None,
 ) -> Body:
     """An instruction on tiles; without an effect where values are not asked for. TENSOR_LOAD writes its mailbox."""
 
     def body(engine: EngineState, seen: tuple[int, int] | None) -> None:
-        cost, latency = timing()
+        timed = timing()
         captured = effect.capture() if effect is not None else None
         number = mailbox.take_turn() if mailbox is not None else 0
-        flight = simulation.launch(engine, tile, cost, latency, seen)
-        engine.busy += cost
+        flight = simulation.launch(engine, tile, timed.cost, timed.latency, seen, timed.transfer)
+        engine.busy += timed.cost
         if mailbox is not None:
             _touch_mailbox(simulation, flight, mailbox, write=True)
         if effect is not None and captured is not None:

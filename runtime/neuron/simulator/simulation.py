@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 
 from mpkc.runtime.machine import Machine
-from mpkc.runtime.neuron.isa import Issued, Program
+from mpkc.runtime.neuron.isa import Issued, Program, Tile
 from mpkc.runtime.neuron.simulator.dma import Transfers
 from mpkc.runtime.neuron.simulator.engines import STOP, EngineState
 from mpkc.runtime.neuron.simulator.memory import Fault
@@ -74,6 +74,7 @@ class Simulation:
             for issued in engine.source.instructions
             if engine.chains and isinstance(issued, Issued) and issued.update
         }
+        self.dma = [0.0] * (machine.dma.parts if machine.dma else 1)
         self.opaque = OpaqueInstructions()
         self.detector: RaceDetector | None = None
         self.at_handshake: dict[frozenset[str], list[EngineState]] = {}
@@ -83,6 +84,7 @@ class Simulation:
         self._keeps_releases = options.races or options.timeline
         self._events: list[tuple[float, int, Callable[[float, int], None]]] = []
         self._ticket = 0
+        self._shared = any(each.transfer for each in machine.instructions.values())
         self._runs = {engine: partial(self._run, engine) for engine in self.engines}
 
     # Time.
@@ -103,6 +105,10 @@ class Simulation:
         engine.due, engine.ticket = time, self._ticket
         self._push(time, self._runs[engine])
         return STOP
+
+    def shares(self, instruction: Issued) -> bool:
+        """Whether an instruction takes its turn at what all engines share: then it issues in the order of time."""
+        return self._shared and isinstance(instruction, Tile)
 
     def is_behind(self, engine: EngineState) -> bool:
         """Whether something else comes before what the engine does now: then it must `resume` at its own time."""
@@ -176,15 +182,17 @@ class Simulation:
         cost: float,
         latency: float,
         seen: tuple[int, int] | None,
+        transfer: float = 0.0,
     ) -> Flight:
         """Issue an instruction.
 
         Args:
             seen: the semaphore and the threshold of the wait that it has passed; None where nothing was owed.
+            transfer: for how long the DMA engines are busy with it.
         """
         start = engine.time
         engine.time = start + cost
-        parts = self._parts(engine, start, latency)
+        parts = self._parts(engine, start, latency, transfer)
         retire = engine.retired = parts[-1] if len(parts) == 1 else max(parts)
         iteration = tuple(engine.iteration[: instruction.depth]) if self._names_iterations else ()
         index = engine.issued
@@ -212,15 +220,25 @@ class Simulation:
             parts = (random.uniform(flight.start, flight.retire),)
         return random.uniform(flight.start, min(parts)), parts
 
-    def _parts(self, engine: EngineState, start: float, latency: float) -> tuple[float, ...]:
+    def _parts(self, engine: EngineState, start: float, latency: float, transfer: float) -> tuple[float, ...]:
         """When each part has arrived; there is one but for DMA queues. No part passes the one before it."""
         chains = engine.chains
+        if transfer:
+            arrived = self._transfer(start + latency, transfer)
+        else:
+            arrived = [start + self._varied(latency) for _ in chains] if chains else [start + latency]
         if not chains:
-            return (max(start + latency, engine.retired),)
-        for at, busy in enumerate(chains):
-            takes = latency if self.random is None else latency * self.random.uniform(0.5, 1.5)
-            chains[at] = max(start + takes, busy)
+            return (max(engine.retired, *arrived),)
+        chains[:] = map(max, arrived, chains)
         return tuple(chains)
+
+    def _transfer(self, begin: float, transfer: float) -> list[float]:
+        """When each DMA engine is done with its part of a transfer; they are the same for all queues."""
+        self.dma[:] = (max(begin, free) + self._varied(transfer) for free in self.dma)
+        return self.dma
+
+    def _varied(self, ns: float) -> float:
+        return ns if self.random is None else ns * self.random.uniform(0.5, 1.5)
 
     def _update(self, flight: Flight, number: int, share: int, index: int) -> None:
         semaphore, signal = self.semaphores[number], self.machine.costs.signal

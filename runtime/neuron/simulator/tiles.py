@@ -6,11 +6,13 @@ from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import FixedBitwidthType, IndexType
+from xdsl.ir import Operation
 
 from mpkc.dialects.diagnostics import OpError
+from mpkc.dialects.tile_compute import MapOp
 from mpkc.dialects.tile_transfer import GatherOp, ScatterOp, TileInstruction, ValueOp
-from mpkc.dialects.tile_types import Access, is_float
-from mpkc.runtime.machine import Machine, Work
+from mpkc.dialects.tile_types import Access, Function, is_float
+from mpkc.runtime.machine import Machine, Timing, Work
 from mpkc.runtime.neuron.isa import ArgumentRef, Buffer, Number, Operand, Register, Tile, View
 from mpkc.runtime.neuron.simulator.memory import Fault, Part, Touched, part_of
 from mpkc.runtime.neuron.tile_operations import attribute_of, tile_operation
@@ -117,21 +119,24 @@ class TileEffect:
 
 def timing(
     tile: Tile, engine: str, buffers: Mapping[str, Buffer], machine: Machine, registers: list[int]
-) -> Callable[[], tuple[float, float]]:
-    """What computes cost and latency of a tile instruction, in ns, when it issues.
+) -> Callable[[], Timing]:
+    """What computes how long a tile instruction takes, when it issues.
 
     Raises:
-        MachineError: where the machine does not say them.
+        MachineError: where the machine does not say it.
     """
-    name = tile_operation(tile, engine, buffers).op.name.removeprefix("tile.")
-    formulas = machine.cost_of(name)
-    whole = {"gather": "src", "scatter": DEST}.get(name)
+    op = tile_operation(tile, engine, buffers).op
+    whole = "src" if isinstance(op, GatherOp) else DEST if isinstance(op, ScatterOp) else None
     views = {key: each for key, each in tile.operands.items() if isinstance(each, View) and key != whole}
+    clock, kind = machine.clock_of(engine), _kind(op, tile)
 
-    def compute() -> tuple[float, float]:
-        work = _work(views, {key: [_read(size, registers) for size in view.sizes] for key, view in views.items()})
-        cost = formulas.cost.ns(work)
-        return cost, formulas.latency.ns(work) if formulas.latency else cost
+    def compute() -> Timing:
+        sizes = {key: [_read(size, registers) for size in view.sizes] for key, view in views.items()}
+        largest = max(sizes, key=lambda key: prod(sizes[key]))
+        element = views[largest].element
+        narrow = "map_tiles" if kind == "map" and _reads_two_tiles(views, buffers, sizes, largest) else kind
+        formulas = machine.cost_of(narrow, engine, views.get("lhs", views[largest]).element)
+        return formulas.timing(_work(sizes, largest, _bytes(element), machine.lanes), clock)
 
     if any(isinstance(size, Register) for view in views.values() for size in view.sizes):
         return compute
@@ -139,11 +144,41 @@ def timing(
     return lambda: known
 
 
-def _work(views: Mapping[str, View], sizes: Mapping[str, list[int]]) -> Work:
-    largest = max(views, key=lambda key: prod(sizes[key]))
-    elements, lane = prod(sizes[largest]), prod(sizes[largest][1:])
-    flops = 2 * prod(sizes[DEST]) * (prod(sizes["lhs"]) // max(1, sizes[DEST][0])) if "lhs" in views else elements
-    return Work(elements * _bytes(views[largest].element), elements, lane, flops)
+def _kind(op: Operation, tile: Tile) -> str:
+    """The name of an operation, as narrow as machines know it."""
+    if tile.opcode == "DMA_COPY":
+        return "transfer"
+    if isinstance(op, MapOp) and op.function.data in (Function.DIV, Function.RECIPROCAL):
+        return "divide"
+    return op.name.removeprefix("tile.")
+
+
+def _reads_two_tiles(
+    views: Mapping[str, View], buffers: Mapping[str, Buffer], sizes: Mapping[str, list[int]], largest: str
+) -> bool:
+    """Whether a map reads two tiles of its own size in one memory, one after the other."""
+    spaces = [buffers[views[key].buffer].space for key in ("src0", "src1") if sizes.get(key) == sizes[largest]]
+    return len(spaces) == 2 and spaces[0] == spaces[1]
+
+
+def _work(sizes: Mapping[str, list[int]], largest: str, element_bytes: int, lanes: int | None) -> Work:
+    """What an instruction does.
+
+    Args:
+        lanes: of the machine; None where it has as many as there are rows.
+    """
+    shape = sizes[largest]
+    elements, rows = prod(shape), shape[0] if shape else 1
+    lane = prod(shape[1:]) * _times(rows, lanes)
+    if "lhs" not in sizes:
+        return Work(elements * element_bytes, elements, lane, elements, rows)
+    (m, n), inner = sizes[DEST], prod(sizes["lhs"]) // max(1, sizes[DEST][0])
+    columns = n * _times(m, lanes) * _times(inner, lanes)
+    return Work(elements * element_bytes, elements, lane, 2 * m * n * inner, rows, columns)
+
+
+def _times(count: int, lanes: int | None) -> int:
+    return 1 if lanes is None else -(-count // lanes)
 
 
 def _bytes(element: str) -> int:
