@@ -137,13 +137,19 @@ def _owed(need: Need) -> tuple[str, str]:
             return entries, f"the producer has come as far as the consumer{stands}"
         case Form.BEFORE:
             return f"{entries} - 1", "the value is overwritten once it has been read"
+        case Form.BACK if need.earlier:
+            last = "1" if need.k == 1 else f"min(iteration of {around}, {need.k})"
+            return f"{entries} - {last}", f"what ran before {around} is owed, too{stands}"
+        case Form.PASSED if need.earlier:
+            return entries, f"all so far: what is behind the consumer has not begun again{stands}"
         case Form.BACK:
             return f"{entries} - {need.k}", f"from iteration {need.k + 1} of {around} on, else nothing{stands}"
         case Form.PASSED:
             return entries, f"from iteration 2 of {around} on: what is behind the consumer has not begun again{stands}"
         case Form.ENDED:
+            before = f" or {around} began" if need.earlier else ""
             return (
-                f"{entries} as iteration -{need.k} of {around} ended",
+                f"{entries} as iteration -{need.k} of {around} ended{before}",
                 f"held in registers, one for each iteration back{stands}",
             )
         case Form.CLAMPED:

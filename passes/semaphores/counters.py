@@ -110,8 +110,8 @@ class Counters:
         self._trips(need)
         if need.form in (Form.ENDED, Form.CLAMPED):
             assert need.loop is not None
-            counts, most = (Counts.ENDED, need.k) if need.form is Form.ENDED else (Counts.STARTED, need.k + 1)
-            for j in range(1, most + 1):
+            counts = Counts.ENDED if need.form is Form.ENDED and not need.earlier else Counts.STARTED
+            for j in range(1, need.k + 1 + (need.form is Form.CLAMPED)):
                 counter = Counter(counts, loop, around=need.loop, j=j)
                 self._live_in(need.loop, counter)
                 self.of_loop.setdefault(loop, {})[counter] = None

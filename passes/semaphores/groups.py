@@ -120,7 +120,7 @@ def _countable(needs: list[Need], kinds: dict[Source, str]) -> set[Source]:
 
 def _in_closed_form(need: Need) -> bool:
     path, loop = need.consumer.loop.path, need.producer.loop
-    if need.form not in (Form.NOW, Form.BACK) or loop not in path:
+    if need.form not in (Form.NOW, Form.BACK) or need.earlier or loop not in path:
         return False
     below = path[path.index(loop) + 1 :]
     # The second region of an scf.while sees no value of the first.

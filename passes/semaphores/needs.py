@@ -11,12 +11,14 @@ a loop L at distance k, that number is one of
     CLAMPED   the part of the iteration k back of L up to an inner iteration
     BEFORE    r - 1, always                                      a value is overwritten once every engine has read it
 
-BACK, NOW and PASSED are the paper's cases (section 5.2); ENDED holds its history in registers. Where none of these
-fits, a marker behind the producer's loop in L retires once an iteration, and stands for the producer: too late by the
+BACK, NOW and PASSED are the paper's cases (section 5.2); ENDED holds its history in registers. Where the loops around L
+carry the dependency as well, so that all that ran before this run of L is owed too, these say less of the beginning of
+L and need no mask: r - min(iteration, k), r, and a history that starts from r instead of 0. Where none of these fits, a
+marker behind the producer's loop in L retires once an iteration, and stands for the producer: too late by the
 rest of that iteration, which precedes the consumer in program order, so nothing can deadlock by it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from xdsl.ir import Operation
@@ -36,6 +38,9 @@ class Form(Enum):
     ENDED = auto()
     CLAMPED = auto()
     BEFORE = auto()
+
+
+_HISTORIES = (Form.BACK, Form.PASSED, Form.ENDED)
 
 
 @dataclass(eq=False, repr=False)
@@ -71,6 +76,7 @@ class Need:
         k: how many iterations of L back.
         inner: for CLAMPED, the loop of the producer, whose iteration counts as well.
         d: for CLAMPED, how many iterations of `inner` back; may be negative.
+        earlier: for BACK, PASSED and ENDED, whether all that ran before this run of `loop` is owed, too.
         stands_for: where `producer` is a marker, the producer that it waits for, and longer than has to be.
     """
 
@@ -81,6 +87,7 @@ class Need:
     k: int = 0
     inner: Loop | None = None
     d: int = 0
+    earlier: bool = False
     stands_for: Source | None = None
 
     def dominates(self, other: "Need") -> bool:
@@ -191,3 +198,25 @@ def without_dominated(needs: list[Need]) -> list[Need]:
         if not any(other.dominates(need) for other in kept):
             kept[:] = [other for other in kept if not need.dominates(other)] + [need]
     return [need for kept in by_producer.values() for need in kept]
+
+
+def joined(needs: list[Need]) -> list[Need]:
+    """The needs of one consumer, none dominated, where one on each loop around another is told by that other."""
+    by_producer: dict[Source, list[Need]] = {}
+    for need in needs:
+        by_producer.setdefault(need.producer, []).append(need)
+    return [need for alike in by_producer.values() for need in _joined(alike)]
+
+
+def _joined(needs: list[Need]) -> list[Need]:
+    """`joined`, of the needs on one producer."""
+    carried = [(need.loop, need) for need in needs if need.loop is not None and need.form in _HISTORIES]
+    if len(carried) < 2:
+        return needs
+    innermost, last = max(carried, key=lambda each: len(each[0].path))
+    around = {loop for loop in innermost.path[1:-1] if loop.counted}
+    brought = [need for loop, need in carried if loop in around and need.form is Form.ENDED and need.k == 1]
+    if not around or {need.loop for need in brought} != around:
+        return needs
+    left = [need for need in needs if need is not last and need not in brought]
+    return [*left, replace(last, earlier=True)]

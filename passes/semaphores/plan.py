@@ -19,6 +19,7 @@ from mpkc.passes.semaphores.needs import (
     Needs,
     Read,
     Source,
+    joined,
     need_of,
     source_of,
     without_dominated,
@@ -222,9 +223,9 @@ def _least(plan: Plan, needs: list[Need]) -> list[Need]:
     Where producers stand in one loop on one engine, the last in program order retires last.
     """
     last: dict[tuple[object, ...], Need] = {}
-    for need in without_dominated(needs):
+    for need in joined(without_dominated(needs)):
         producer = need.producer
-        alike = (producer.engine, producer.loop, need.form, need.loop, need.k, need.inner, need.d)
+        alike = (producer.engine, producer.loop, need.form, need.loop, need.k, need.inner, need.d, need.earlier)
         other = last.setdefault(alike, need)
         places = plan.layouts[producer.engine].place
         if places.get(other.producer, -1) < places.get(producer, -1):

@@ -49,13 +49,16 @@ class Scope:
                 owed, positive = self.entries(producer.loop), producer.loop in need.consumer.loop.path
             case Form.BEFORE:
                 owed = math.less(self.entries(producer.loop), 1)
+            case Form.BACK if need.earlier:
+                owed = self.recent(need)
             case Form.BACK:
                 owed, positive = math.less(self.entries(producer.loop), need.k), True
                 mask = self.past(need.loop, need.k)
             case Form.PASSED:
-                owed, mask = self.entries(producer.loop), self.past(need.loop, need.k)
+                owed = self.entries(producer.loop)
+                mask = None if need.earlier else self.past(need.loop, need.k)
             case Form.ENDED:
-                owed = self.ended(Counts.ENDED, need, need.k)
+                owed = self.ended(Counts.STARTED if need.earlier else Counts.ENDED, need, need.k)
             case Form.CLAMPED:
                 owed, mask = self.clamped(need)
         return math.threshold(owed, mask, self.plan.positions[producer], positive)
@@ -66,6 +69,19 @@ class Scope:
 
     def ended(self, counts: Counts, need: Need, j: int) -> SSAValue:
         return self.state[Counter(counts, need.producer.loop, around=need.loop, j=j)]
+
+    def recent(self, need: Need) -> SSAValue:
+        """All entries but those of the last k iterations, or of the fewer that this run of the loop had."""
+        math, entries = self.math, self.entries(need.producer.loop)
+        assert need.loop is not None
+        if need.k == 1:
+            return math.less(entries, 1)
+        run = math.add(self.iteration(need.loop), math.constant(1, IndexType()))
+        least = math.write(arith.MinUIOp(run, math.constant(need.k, IndexType())))
+        last = math.write(arith.IndexCastOp(least, math.counter))
+        if math.wrapping:
+            last = math.write(arith.MinUIOp(last, entries))
+        return math.sub(entries, last)
 
     def clamped(self, need: Need) -> tuple[SSAValue, SSAValue]:
         """What is owed up to an inner iteration of the iteration k back, and the mask.

@@ -96,6 +96,8 @@ def _inequalities(columns: Columns, trips: Mapping[str, int]) -> Iterator[Relati
         yield Relation(((index, 1),), False)
         for bound in constants:
             yield Relation(((0, bound), (index, -1)), False)
+    for latest, earlier in columns.ordered:
+        yield Relation(((latest, 1), (earlier, -1)), False)
     for key in columns.place:
         match key:
             case ("met", Loop() as around, Loop() as loop) if loop is not around:

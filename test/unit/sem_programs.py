@@ -219,6 +219,13 @@ def random_edge(rng: Random, program: Program) -> tuple[str, str, object]:
     return producer, consumer, random_distance(rng, shared)
 
 
+def carried_around(distance: object, shared: int) -> list[tuple]:
+    """For a dependency that a loop carries, those that the loops around it carry where a buffer is used again."""
+    vector = expand(distance, shared)
+    carrier = next((at for at, d in enumerate(vector) if d), 0)
+    return [(*[0] * at, 1, *["*"] * (shared - at - 1)) for at in range(carrier)]
+
+
 def random_program(rng: Random, edges: int = 6, depth: int = 3) -> Program:
     """A valid program: nested loops and conditionals with run-time bounds, values, dependencies."""
     program = _Builder(rng, depth).build()

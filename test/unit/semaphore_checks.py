@@ -45,6 +45,7 @@ def check_trips(made: Made, seed: int, figures: Counter[str]) -> None:
     for kind in KINDS:
         made_for = allocate(made.op, kind, structure=product.structure)
         figures["rescued"] += bool(rescues(made_for.plan))
+        figures["joined"] += any(need.earlier for needs in made_for.plan.waits.values() for need in needs)
         figures["kept per-engine"] += kind == "per-engine" and any(
             group.kind == "per-engine" for group in made_for.plan.groups.all.values()
         )

@@ -13,10 +13,12 @@ from sem_programs import (
     Control,
     Inst,
     Program,
+    carried_around,
     edge_is_allowed,
     has_cycle,
     located,
     random_edge,
+    shared_loops,
 )
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IndexType, IntegerAttr, i1, i64
@@ -30,6 +32,7 @@ from mpkc.runtime.verify.product import Rescue
 
 INDEX = IndexType()
 LESS_UNSIGNED = 6  # the predicate ult of arith.cmpi
+REUSED = 0.3  # how often the loops around the one that carries a dependency carry it, too
 MOST = 12  # iterations that no loop exceeds, by its bounds
 
 
@@ -69,6 +72,10 @@ def make_program(
         if has_cycle(made.shape):
             after.pop()
             continue
+        if rng.random() < REUSED:
+            shared = shared_loops(made.shape.ways[producer], made.shape.ways[consumer])
+            around = [(producer, each) for each in carried_around(components, shared)]
+            after += [each for each in around if edge_is_allowed(made.shape, producer, consumer, each[1])]
         wanted -= 1
         if not wanted:
             break

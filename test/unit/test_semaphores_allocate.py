@@ -301,8 +301,8 @@ def test_tiled_matmul_with_double_buffered_inputs_needs_no_barrier():
         op.attributes["most"] = IntegerAttr(64, 64)
     extract_dependencies(kernel)
     made = allocate(kernel)
-    again = [need for needs in made.plan.waits.values() for need in needs if need.form is Form.ENDED]
-    assert {(need.consumer.name, need.producer.name) for need in again} >= {("copy0", "matmul0")}
+    (again,) = [need for source, needs in made.plan.waits.items() if source.name == "copy0" for need in needs]
+    assert (again.producer.name, again.form, again.k, again.earlier) == ("matmul0", Form.BACK, 2, True)
     assert not barriers(made.streams)
     assert rescues(made.plan) == []
 

@@ -12,7 +12,7 @@ import pytest
 from semaphore_checks import check_chunk, check_mutations
 
 CHUNKS = [(first, 250, 3) for first in range(0, 10_000, 250)] + [(first, 250, 4) for first in (20_000, 20_250)]
-SEEN = ("executions", "rescued", "barriers", "kept per-engine", "not per-engine")
+SEEN = ("executions", "rescued", "joined", "barriers", "kept per-engine", "not per-engine")
 
 
 @pytest.fixture(scope="module")
