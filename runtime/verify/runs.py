@@ -235,8 +235,10 @@ class StreamRun(Walk):
         while op is not None:
             if is_instruction(op) and name_of(op) in self.depths:
                 return "inst", name_of(op), self.depths[name_of(op)]
-            if isinstance(op, CONTROL_OPS) and (name := self.first_name(op)) in self.sites:
-                site = self.sites[name or ""]
+            # Clean-up puts the one iteration of a loop in its place.
+            name = op.loop.data if isinstance(op, IterationOp) else None
+            name = self.first_name(op) if isinstance(op, CONTROL_OPS) else name
+            if name is not None and (site := self.sites.get(name)):
                 return "enter", site.name, site.depth
             op = op.next_op
         block = read.parent
