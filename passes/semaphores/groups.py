@@ -16,6 +16,8 @@ All other producers get the semaphore of their loop, with a remark.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from xdsl.dialects.builtin import IntegerAttr
+
 from mpkc.dialects.sem_structure import Loop, LoopKind
 from mpkc.passes.semaphores.needs import Form, Need, Source
 
@@ -49,6 +51,9 @@ class Groups:
     of: dict[Source, Group] = field(default_factory=dict[Source, Group])
     remarks: list[tuple[Source, str]] = field(default_factory=list[tuple[Source, str]])
 
+
+TURN = "turn"
+"""The attribute of producers that share the semaphore of their loop only with those of the same number."""
 
 FINER = {"barrier": "per-instruction", "per-engine": "per-loop", "per-loop": "per-instruction"}
 
@@ -94,7 +99,9 @@ def _name(kind: str, producer: Source) -> str:
         case "per-instruction":
             return producer.name
         case "per-loop":
-            return f"{producer.engine}.{producer.loop.name}"
+            turn = producer.op.attributes.get(TURN)
+            suffix = f".{turn.value.data}" if isinstance(turn, IntegerAttr) else ""
+            return f"{producer.engine}.{producer.loop.name}{suffix}"
         case "per-engine":
             return engine_semaphore(producer.engine)
         case _:

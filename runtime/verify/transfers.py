@@ -2,10 +2,12 @@
 
 Each part of a transfer adds to its semaphore when it arrives, and parts of two transfers in flight arrive in any order.
 So a semaphore tells that a transfer is complete only where no other one that it counts is in flight: it counts one
-transfer, and that waits for its own last run (an edge of the program, which the other checks hold the streams to).
+transfer, which waits for its own last run, or several that run once, each of which waits for the one before it. These
+are edges of the program, which the other checks hold the streams to.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from mpkc.dialects.engine import is_value, label_of, signal_of
 from mpkc.dialects.sem_distance import EVERY, Component
@@ -42,11 +44,23 @@ def _look(structure: Structure, streams: StreamsOp, queues: Collection[str]) -> 
             "flight, the count of one may be made of parts of both; give each transfer its own semaphore",
         )
         for semaphore, transfers in counted.items()
-        if len(transfers) > 1
+        if not _take_turns(structure, transfers)
     ]
     for transfers in counted.values():
         failures += [_overtaking(name) for name in transfers if not _waits_for_itself(structure, name)]
     return sum(map(len, counted.values())), len(failures), failures
+
+
+def _take_turns(structure: Structure, names: Sequence[str]) -> bool:
+    """Whether transfers, in the order of their queue, run once and wait for the one before, if there are several."""
+    found = [structure.by_label.get(name) for name in names]
+    if len(found) == 1:
+        return True
+    return all(transfer is not None and transfer.loop.parent is None for transfer in found) and all(
+        any(edge.producer is before for edge in transfer.edges)
+        for before, transfer in pairwise(found)
+        if transfer is not None
+    )
 
 
 def _waits_for_itself(structure: Structure, name: str) -> bool:

@@ -14,7 +14,7 @@ from mpkc.dialects.engine import signal_of
 from mpkc.dialects.sem_structure import structure_of
 from mpkc.engines import Setup, Watched, compiled, run_compiled
 from mpkc.parsing import parse_module
-from mpkc.passes.sem_order_transfers import order_transfers
+from mpkc.passes.sem_order_transfers import ROTATING, order_transfers
 from mpkc.runtime.bindings import bindings_of
 from mpkc.runtime.machine import Dma, machine
 from mpkc.runtime.verify.transfers import check_transfers
@@ -88,3 +88,35 @@ def test_a_semaphore_of_parts_is_reset_as_many_times_sooner():
     whole = compiled(module, op, Setup("per-loop", GENERIC, "ui16"))
     counts = [found.plan.resets[0].epoch.iterations for found in (whole, with_parts)]
     assert counts == [2**16 - 1, (2**16 - 1) // 16]
+
+
+UNROLLED = (
+    TILE.replace("6x4", "40x4")
+    .replace("%n : index", "%m : index")
+    .replace("%tiles =", "%n = arith.constant 40 : index\n  %tiles =")
+    .replace("2x1x4", "20x1x4")
+)  # 20 loads may be in flight
+
+
+def test_transfers_that_run_once_take_turns_with_a_few_semaphores():
+    module = parse_module(UNROLLED)
+    found = compiled(module, module.body.block.first_op, Setup("unrolled", QUEUES))
+    used = {s for each in found.streams.walk() if (s := signal_of(each)) and "copy" in each.name}
+    assert len(used) == 2 * ROTATING
+    structure = structure_of(found.program)
+    assert check_transfers(structure, found.streams, ["load", "store"]).failed == 0
+    x = np.arange(160, dtype=np.float32).reshape(40, 4) / 160
+    watched = Watched(values=True, races=True)
+    result = run_compiled(found, QUEUES, {"x": x, "y": 0 * x}, bindings_of({"m": 1}), 0, watched)
+    assert (result.deadlock, result.races) == (None, ())
+    np.testing.assert_allclose(result.buffers["y"], np.exp(x), rtol=1e-6)
+    taken = next(s for s in used if s.startswith("load"))
+    waiting = next(
+        each
+        for each in structure.instructions
+        if each.engine == "load" and any(e.producer.engine == "load" for e in each.edges)
+    )
+    waiting.edges[:] = [edge for edge in waiting.edges if edge.producer.engine != "load"]
+    refused = check_transfers(structure, found.streams, ["load", "store"])
+    assert refused.failed == 1
+    assert taken.rsplit(".", 1)[0] in refused.failures[0].message
