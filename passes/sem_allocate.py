@@ -44,6 +44,7 @@ def allocate(
     history: int = MOST_HISTORY,
     structure: Structure | None = None,
     parts: int = 1,
+    shifted: int = 0,
 ) -> Allocation:
     """Allocate semaphores for a verified sem.program or tile.kernel, which is left as it is.
 
@@ -54,6 +55,7 @@ def allocate(
         history: the registers that the history of one loop may take; beyond them, a marker stands for it.
         structure: that of the program, where it is known already.
         parts: the most that one update adds to a semaphore of the machine, where it counts parts of transfers.
+        shifted: how many iterations back registers may hold what was, where a mask could tell it as well.
 
     Raises:
         OpError: what can't be allocated, and why.
@@ -61,7 +63,7 @@ def allocate(
     """
     type_ = counter_type(counters)
     limit = ((1 << (type_.width.data - (type_.signedness.data is Signedness.SIGNED))) - 1) // parts
-    plan = fitted_plan(structure or structure_of(program), kind, limit, semaphores, history)
+    plan = fitted_plan(structure or structure_of(program), kind, limit, semaphores, history, shifted)
     return Allocation(write_streams(plan, program.sym_name.data, type_, program.attributes), plan)
 
 

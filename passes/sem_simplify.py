@@ -74,6 +74,7 @@ def _drop_invariants(block: Block) -> None:
                     if back is arg or back is init:
                         arg.replace_all_uses_with(init)
                         result.replace_all_uses_with(init)
+                _merge_equal(op, passed)
             case scf.WhileOp():
                 _drop_invariants_of_while(op)
             case _:
@@ -82,6 +83,16 @@ def _drop_invariants(block: Block) -> None:
                     values = {end.operands[index] for end in ends}
                     if len(values) == 1 and all(_is_outside(value, op) for value in values):
                         result.replace_all_uses_with(values.pop())
+
+
+def _merge_equal(op: scf.ForOp, passed: Sequence[SSAValue]) -> None:
+    """Carry what begins and goes on alike once."""
+    first: dict[tuple[SSAValue, SSAValue], int] = {}
+    for at, column in enumerate(zip(op.iter_args, passed, strict=True)):
+        same = first.setdefault(column, at)
+        if same != at:
+            op.body.block.args[at + 1].replace_all_uses_with(op.body.block.args[same + 1])
+            op.results[at].replace_all_uses_with(op.results[same])
 
 
 def _drop_invariants_of_while(op: scf.WhileOp) -> None:

@@ -16,7 +16,12 @@ from mpkc.passes.semaphores.plan import Choices, Plan, make_plan
 
 
 def fitted_plan(
-    structure: Structure, kind: str, limit: int, semaphores: int | None = None, history: int = MOST_HISTORY
+    structure: Structure,
+    kind: str,
+    limit: int,
+    semaphores: int | None = None,
+    history: int = MOST_HISTORY,
+    shifted: int = 0,
 ) -> Plan:
     """Plan the semaphores of a program.
 
@@ -24,12 +29,12 @@ def fitted_plan(
         kind: of what no attribute `semaphores` says otherwise for.
         limit: the largest value of a semaphore.
         semaphores: how many there are; None for as many as needed.
-        history: the registers that the history of one loop may take.
+        history, shifted: see `Choices`.
 
     Raises:
         OpError: at the loop or program that does not fit, with what is needed and what there is.
     """
-    choices = Choices(history=history)
+    choices = Choices(history=history, shifted=shifted)
     plan = _counting_plan(structure, kind, choices, limit)
     while semaphores is not None and (needed := len(plan.groups.all)) > semaphores:
         if not _share_more(plan, choices, needed - semaphores):

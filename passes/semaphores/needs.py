@@ -121,7 +121,13 @@ class Needs:
 
 
 def need_of(
-    edge: Edge, consumer: Source, producer: Source, needs: Needs, exact: bool = True, history: int = MOST_HISTORY
+    edge: Edge,
+    consumer: Source,
+    producer: Source,
+    needs: Needs,
+    exact: bool = True,
+    history: int = MOST_HISTORY,
+    shifted: int = 0,
 ) -> Need | None:
     """The need of one dependency; None where it is never owed.
 
@@ -129,6 +135,7 @@ def need_of(
         needs: takes the markers that it brings, and the remarks.
         exact: whether CLAMPED may be used; its formula does not survive resets of the counters.
         history: the registers that a history may take.
+        shifted: how many iterations back a history may tell what a mask could.
     """
     if edge.never_owed:
         needs.remarks.append((edge.consumer.op, f"{edge.consumer.name} after {edge.producer.name} is never owed"))
@@ -141,7 +148,7 @@ def need_of(
     assert isinstance(k, int), "verified: `*` only follows a positive component"
     inner = [(loop, d) for loop, d in zip(edge.common[at + 1 :], edge.distance[at + 1 :], strict=True) if loop.counted]
     if not inner and producer.loop is carrier:
-        return Need(consumer, producer, Form.BACK, carrier, k)
+        return Need(consumer, producer, Form.ENDED if k <= shifted else Form.BACK, carrier, k)
     if not inner and carrier is edge.common[-1] and not edge.forward and k == 1:
         return Need(consumer, producer, Form.PASSED, carrier, k)
     if all(d == EVERY for _, d in inner) and k <= history:

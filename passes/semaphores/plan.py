@@ -44,12 +44,14 @@ class Choices:
         coarser: kinds for the producers of an engine, in all loops or in one, in place of a finer one.
         barriers: operations that get barriers.
         history: the registers that the history of one loop may take.
+        shifted: how many iterations back a history may tell what a mask could, in a loop that holds the producer.
     """
 
     finer: set[str] = field(default_factory=set[str])
     coarser: dict[tuple[str, Loop | None], str] = field(default_factory=dict[tuple[str, Loop | None], str])
     barriers: set[Operation] = field(default_factory=set[Operation])
     history: int = MOST_HISTORY
+    shifted: int = 0
 
 
 @dataclass
@@ -128,9 +130,9 @@ def _plan(structure: Structure, kind: str, choices: Choices, exact: bool) -> Pla
     sources = {instruction.op: source_of(instruction) for instruction in structure.instructions}
     kinds = Kinds(structure, kind, choices)
     plan = Plan(structure, sources, kinds, find_barriers(structure, kinds.of_loop))
-    most = choices.history
+    most, shifted = choices.history, choices.shifted
     for edge in structure.edges:
-        need = need_of(edge, sources[edge.consumer.op], sources[edge.producer.op], plan.needs, exact, most)
+        need = need_of(edge, sources[edge.consumer.op], sources[edge.producer.op], plan.needs, exact, most, shifted)
         if need is not None:
             plan.needs.all.append(need)
     _settle(plan)
