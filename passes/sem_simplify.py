@@ -152,7 +152,9 @@ class _Simplifier:
             case scf.ForOp():
                 self.enter(op, op.body.block, moves_out=True)
             case scf.WhileOp():
-                self.enter(op, op.before_region.block, moves_out=True, inside=op.after_region.block)
+                # The second region sees nothing of the first.
+                self.enter(op, op.before_region.block, moves_out=True)
+                self.enter(op, op.after_region.block, moves_out=False)
             case scf.IfOp() | scf.IndexSwitchOp():
                 if (selected := constant_of(op.operands[0])) is not None:
                     return self.inline(op, _branch(op, selected), following)
@@ -163,8 +165,8 @@ class _Simplifier:
                 pass
         return following
 
-    def enter(self, op: Operation, block: Block, moves_out: bool, inside: Block | None = None) -> None:
-        """Read a block that `op` holds, and then one that it dominates."""
+    def enter(self, op: Operation, block: Block, moves_out: bool) -> None:
+        """Read a block that `op` holds."""
         place = len(self.blocks)
         self.blocks.append(block)
         self.holders.append(op)
@@ -172,8 +174,6 @@ class _Simplifier:
         self.places[block] = place
         self.added.append([])
         self.block(block)
-        if inside is not None:
-            self.enter(condition_of(op) if isinstance(op, scf.WhileOp) else op, inside, moves_out=False)
         for key in self.added.pop():
             del self.known[key]
         del self.places[block]

@@ -3,6 +3,7 @@
 from time import process_time
 
 import pytest
+from semaphore_fuzz import out_of_scope
 from stream_programs import Generator, effects, execute
 from xdsl.context import Context
 from xdsl.dialects import arith
@@ -16,6 +17,7 @@ from mpkc.dialects.diagnostics import OpError, verify
 from mpkc.dialects.scalars import evaluate
 from mpkc.dialects.sem import InstOp
 from mpkc.dialects.sem_streams import StreamOp, StreamsOp, WaitOp
+from mpkc.parsing import parse_module
 from mpkc.passes.scalar_folding import Constant, MaskedProduct, Product, ScaledSum, Sum, simpler
 from mpkc.passes.sem_drop_counters import drop_counters
 from mpkc.passes.sem_simplify import simplify
@@ -129,6 +131,38 @@ def value_of(found, values) -> int:
             return values[mask] * values[value] * factor
         case _:
             return values[found]
+
+
+WHILE = """
+sem.streams @p(%n : index) counters ui32 semaphores ["s"] {
+  sem.stream "e" {
+    %zero = arith.constant 0 : index
+    scf.while (%x = %zero) : (index) -> index {
+      %divided = arith.divui %zero, %n : index
+      %first = arith.index_cast %divided : index to i32
+      sem.wait "s" >= %first : i32 for []
+      sem.inst @P engine "e" cost 1
+      %more = arith.cmpi ult, %x, %divided : index
+      scf.condition(%more) %x : index
+    } do {
+    ^bb0(%y: index):
+      %divided = arith.divui %zero, %n : index
+      %second = arith.index_cast %divided : index to i32
+      sem.wait "s" >= %second : i32 for []
+      sem.inst @Q engine "e" cost 1
+      scf.yield %y : index
+    }
+  }
+}
+"""
+
+
+def test_regions_of_a_while_share_nothing():
+    """What may fail stays where it is, and the second region does not see it."""
+    (streams,) = parse_module(WHILE).ops
+    simplify(streams)
+    assert out_of_scope(streams) is None
+    assert sum(isinstance(op, arith.DivUIOp) for op in streams.walk()) == 2
 
 
 def straight_line(size: int) -> StreamsOp:

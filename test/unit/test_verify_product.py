@@ -12,6 +12,9 @@ from sem_figures import FIGURES, loop
 from sem_figures import program as sem_program
 from semaphore_fuzz import Made, bindings_of_runs, make_program, rescues
 from semaphore_mutations import mutations
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.transforms.canonicalize import CanonicalizePass
 
 from mpkc.dialects.diagnostics import OpError, verify
 from mpkc.dialects.engine import is_value, signal_of
@@ -298,6 +301,16 @@ def test_reads_and_values_wait_for_each_other():
                 early.add((found.instruction, found.engine))
             undo()
     assert early == {("V.e1", "e1"), ("V", "e0")}
+
+
+def test_a_read_before_a_loop_that_clean_up_inlined():
+    """The one iteration of a loop stands in its place, behind the read of a value that it needs further in."""
+    once = loop('sem.inst @X engine "e1" cost 1\n' + loop('sem.inst @Y engine "e1" cost 1', "b", "v"), "a", "c1")
+    program = load(sem_program("p", '%v = sem.value @V engine "e0" cost 1 : index\n' + once))
+    streams_op = allocate(program).streams
+    CanonicalizePass().apply(new_context(), ModuleOp([streams_op]))
+    assert sum(isinstance(op, scf.ForOp) for op in streams_op.streams["e1"].walk()) == 1
+    assert not assigned_product(program).check(streams_op)
 
 
 def test_a_rescued_wait_is_late_only_until_its_marker():
