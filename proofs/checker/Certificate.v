@@ -236,6 +236,7 @@ Record certificate := Certificate {
   specification : program;
   streams : list (engine * stream form);
   maxima : list (loop * Z);                      (** how often an engine enters a loop at most, in all *)
+  most : Z;                                      (** what a semaphore holds at most *)
   blocks : list group;                           (** what issues together: see [Order] *)
   counters : list (engine * list (positive * ghost))
 }.
@@ -245,7 +246,7 @@ Fixpoint distinct (l : list positive) : bool :=
 
 Definition context_of (c : certificate) (e : engine) : context :=
   Context (match find e (counters c) with Some l => l | None => [] end)
-    (parent_in (specification c)) (maxima c) (blocks c) (needs_in (specification c)).
+    (parent_in (specification c)) (maxima c) (blocks c) (most c) (needs_in (specification c)).
 
 Definition told_by (s : stream form) : loop -> bool :=
   let all := begins (control_of s) in fun l => existsb (Pos.eqb l) all.
@@ -280,13 +281,15 @@ Definition certified (c : certificate) : bool :=
 (** ** What it says *)
 
 (** Wherever an engine comes to an instruction, after whatever trip counts, and whatever has retired by then: its waits
-    let it issue exactly when the specification does. The engine has entered no loop more often than is promised. *)
+    let it issue exactly when the specification does, and its semaphore, if it signals one, holds all signals so far. The
+    engine has entered no loop more often than is promised. *)
 Definition exact (c : certificate) : Prop :=
   forall e s t i g ws later earlier,
     In (e, s) (streams c) -> runs s t ->
     (forall l b, find l (maxima c) = Some b -> entries l t <= b) ->
     t = later ++ Issued i g ws :: earlier ->
-    exists ns, needs_in (specification c) i = Some ns
+    (match g with Some s' => sent s' (Issued i g ws :: earlier) <= most c | None => True end)
+    /\ exists ns, needs_in (specification c) i = Some ns
     /\ forall r, retirement (map snd (streams c)) r ->
        (waits_pass ws r <-> satisfied (parent_in (specification c)) ns earlier r).
 
@@ -296,7 +299,8 @@ Definition structured (c : certificate) : Prop :=
   goes (projection e (told_by s) (specification c)) (steps t).
 
 Lemma claims_at C later i g ws earlier :
-  claims C (later ++ Issued i g ws :: earlier) -> needs C i <> None /\ claim C i ws earlier.
+  claims C (later ++ Issued i g ws :: earlier) ->
+  needs C i <> None /\ claim C i ws earlier /\ in_range C g (Issued i g ws :: earlier).
 Proof. induction later as [|[l|j g' ws'] later IH]; cbn [app claims]; tauto. Qed.
 
 Theorem certified_sound c : certified c = true -> structured c /\ exact c.
@@ -312,7 +316,8 @@ Proof.
     apply andb_true_iff in H0 as [_ H0].
     destruct (execute (context_of c e) s (start (context_of c e))) as [Ss|] eqn:X; [|discriminate].
     pose proof (execute_claims (context_of c e) s Ss t X R B) as K. rewrite E in K.
-    destruct (claims_at _ _ _ _ _ _ K) as [N Cl]. unfold claim, context_of in *; cbn [needs parent groups] in *.
+    destruct (claims_at _ _ _ _ _ _ K) as (N & Cl & Rg).
+    unfold claim, in_range, context_of in *; cbn [needs parent groups limit] in *. split; [exact Rg|].
     destruct (needs_in (specification c) i) as [ns|] eqn:Ns; [|congruence]. exists ns. split; [reflexivity|].
     intros r Rt. apply (Cl ns eq_refl). apply Forall_forall. intros gr Ig. specialize (H1 _ Ig).
     apply andb_true_iff in H1 as [L O]. apply Nat.ltb_lt in L. eauto using in_one_sound.

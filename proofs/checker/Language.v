@@ -136,6 +136,14 @@ Fixpoint before (l : loop) (t : trace) : trace :=
 Fixpoint back (l : loop) (k : nat) (t : trace) : trace :=
   match k with O => t | S k => back l k (before l t) end.
 
+(** The signals to a semaphore by what has issued. *)
+Fixpoint sent (s : semaphore) (t : trace) : Z :=
+  match t with
+  | [] => 0
+  | Issued _ (Some s') _ :: t => (if Pos.eqb s' s then 1 else 0) + sent s t
+  | _ :: t => sent s t
+  end.
+
 (** ** Condition (1)
 
     Up to where a consumer needs a producer: all executions so far, or those up to the end of the iteration [k] back of

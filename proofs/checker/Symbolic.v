@@ -10,11 +10,15 @@ Import ListNotations.
 Local Open Scope Z_scope.
 
 (** Counters that no stream has. *)
-Inductive ghost := Entries (l : loop) | Iteration (l : loop) | Past (carrier : loop) (k : nat) (l : loop).
+Inductive ghost :=
+| Entries (l : loop)
+| Iteration (l : loop)
+| Past (carrier : loop) (k : nat) (l : loop)
+| Sent (s : semaphore).
 
 Definition same_ghost (a b : ghost) : bool :=
   match a, b with
-  | Entries l, Entries l' | Iteration l, Iteration l' => Pos.eqb l l'
+  | Entries l, Entries l' | Iteration l, Iteration l' | Sent l, Sent l' => Pos.eqb l l'
   | Past c k l, Past c' k' l' => Pos.eqb c c' && Nat.eqb k k' && Pos.eqb l l'
   | _, _ => false
   end.
@@ -22,7 +26,7 @@ Definition same_ghost (a b : ghost) : bool :=
 Lemma same_ghost_sound a b : same_ghost a b = true -> a = b.
 Proof.
   destruct a, b; simpl; try discriminate; intros H.
-  1, 2: apply Pos.eqb_eq in H; congruence.
+  1, 2, 4: apply Pos.eqb_eq in H; congruence.
   apply andb_true_iff in H as [H H3]. apply andb_true_iff in H as [H1 H2].
   apply Pos.eqb_eq in H1, H3. apply Nat.eqb_eq in H2. congruence.
 Qed.
@@ -48,6 +52,7 @@ Record context := Context {
   parent : loop -> loop;
   bounds : list (loop * Z);
   groups : list group;
+  limit : Z;                                (** what a semaphore holds at most *)
   needs : label -> option (list need)
 }.
 
@@ -59,6 +64,7 @@ Definition counter (g : ghost) (t : trace) : Z :=
   | Entries l => entries l t
   | Iteration l => iteration (parent C) l t
   | Past c k l => entries l (back c k t)
+  | Sent s => sent s t
   end.
 
 (** Variables and counters as one valuation. *)
@@ -73,10 +79,14 @@ Definition claim (i : label) (ws : list (semaphore * Z)) (t : trace) : Prop :=
   forall ns, needs C i = Some ns -> forall r, Forall (fun g => in_order g r) (groups C) ->
   (waits_pass ws r <-> satisfied (parent C) ns t r).
 
+(** No semaphore passes what it holds. *)
+Definition in_range (signal : option semaphore) (t : trace) : Prop :=
+  match signal with Some s => sent s t <= limit C | None => True end.
+
 Fixpoint claims (t : trace) : Prop :=
   match t with
   | [] => True
-  | Issued i _ ws :: t => (needs C i <> None /\ claim i ws t) /\ claims t
+  | Issued i g ws :: t => (needs C i <> None /\ claim i ws t) /\ in_range g (Issued i g ws :: t) /\ claims t
   | _ :: t => claims t
   end.
 
@@ -423,17 +433,20 @@ Definition entered (S : symbolic) (l : loop) (x : positive) (g : ghost) : option
   | Past c k l' =>
       if Pos.eqb l c then match k with O => None | 1%nat => count S (Entries l') | S k => count S (Past c k l') end
       else match k with O => None | _ => Some (get S x) end
+  | Sent _ => Some (get S x)
   end.
 
-Fixpoint enter_all (S : symbolic) (l : loop) (gs : list (positive * ghost)) : option (PositiveMap.t form) :=
+(** All counters changed at once. *)
+Fixpoint change_all (S : symbolic) (news : positive -> ghost -> option form) (gs : list (positive * ghost))
+  : option (PositiveMap.t form) :=
   match gs with
   | [] => Some (known S)
   | (x, g) :: gs =>
-      match entered S l x g, enter_all S l gs with Some f, Some m => Some (PositiveMap.add x f m) | _, _ => None end
+      match news x g, change_all S news gs with Some f, Some m => Some (PositiveMap.add x f m) | _, _ => None end
   end.
 
 Definition execute_enter (S : symbolic) (l : loop) : option (list symbolic) :=
-  match enter_all S l (ghosts C) with
+  match change_all S (entered S l) (ghosts C) with
   | None => None
   | Some m =>
       let S' := Symbolic m (facts S) (pending S) in
@@ -443,18 +456,29 @@ Definition execute_enter (S : symbolic) (l : loop) : option (list symbolic) :=
       end
   end.
 
-Lemma enter_all_find S l gs m x : enter_all S l gs = Some m ->
+Lemma change_all_find S news gs m x : change_all S news gs = Some m ->
   match find x gs with
-  | Some g => exists f, entered S l x g = Some f /\ PositiveMap.find x m = Some f
+  | Some g => exists f, news x g = Some f /\ PositiveMap.find x m = Some f
   | None => PositiveMap.find x m = PositiveMap.find x (known S)
   end.
 Proof.
-  revert m; induction gs as [|[y g] gs IH]; intros m E; cbn [enter_all find] in *; [injection E as <-; reflexivity|].
-  destruct (entered S l y g) as [f|] eqn:Ey; [|discriminate].
-  destruct (enter_all S l gs) as [m'|]; [|discriminate]. injection E as <-.
+  revert m; induction gs as [|[y g] gs IH]; intros m E; cbn [change_all find] in *; [injection E as <-; reflexivity|].
+  destruct (news y g) as [f|] eqn:Ey; [|discriminate].
+  destruct (change_all S news gs) as [m'|]; [|discriminate]. injection E as <-.
   destruct (Pos.eqb_spec y x) as [->|N].
   - exists f. split; [exact Ey|]. apply PositiveMap.gss.
   - specialize (IH _ eq_refl). rewrite PositiveMap.gso by congruence. exact IH.
+Qed.
+
+Lemma change_all_sound S r s news m t : describes S r s -> change_all S news (ghosts C) = Some m ->
+  (forall x g f, find x (ghosts C) = Some g -> news x g = Some f -> eval f r = counter g t) ->
+  forall x, all_values (values s) t x = eval (get (Symbolic m (facts S) (pending S)) x) r.
+Proof.
+  intros (_ & V & _) M N x. pose proof (change_all_find S news (ghosts C) m x M) as L. specialize (V x).
+  unfold all_values in *. unfold get in *; cbn [known] in *.
+  destruct (find x (ghosts C)) as [g|] eqn:Fx.
+  - destruct L as (f & Ef & ->). symmetry. eauto.
+  - rewrite L. exact V.
 Qed.
 
 Lemma entered_sound S r s l x g f : describes S r s -> find x (ghosts C) = Some g -> entered S l x g = Some f ->
@@ -462,7 +486,7 @@ Lemma entered_sound S r s l x g f : describes S r s -> find x (ghosts C) = Some 
 Proof.
   intros D F E. assert (X : eval (get S x) r = counter g (history s)).
   { destruct D as (_ & V & _). rewrite <- V. unfold all_values. now rewrite F. }
-  destruct g as [l'|l'|c k l']; cbn [entered counter entries iteration] in *.
+  destruct g as [l'|l'|c k l'|w]; cbn [entered counter entries iteration sent] in *.
   - injection E as <-. destruct (Pos.eqb l l'); autorewrite with eval; lia.
   - injection E as <-. destruct (Pos.eqb l l'); [autorewrite with eval; lia|].
     destruct (Pos.eqb l (parent C l')); [reflexivity|lia].
@@ -470,20 +494,17 @@ Proof.
     destruct (Pos.eqb_spec l c) as [->|N].
     + destruct k as [|k]; apply (count_sound _ _ _ _ _ D) in E; exact E.
     + injection E as <-. exact X.
+  - injection E as <-. exact X.
 Qed.
 
 Lemma execute_enter_sound S s l Ss : possible S s -> execute_enter S l = Some Ss ->
   within_bounds (Entered l :: history s) ->
   exists S', In S' Ss /\ possible S' (State (values s) (waits s) (Entered l :: history s)).
 Proof.
-  intros [r D] E B. unfold execute_enter in E. destruct (enter_all S l (ghosts C)) as [m|] eqn:M; [|discriminate].
+  intros [r D] E B. unfold execute_enter in E. destruct (change_all S (entered S l) (ghosts C)) as [m|] eqn:M; [|discriminate].
   assert (D' : describes (Symbolic m (facts S) (pending S)) r (State (values s) (waits s) (Entered l :: history s))).
-  { pose proof D as (F & V & W). split; [exact F|]. split; [|exact W]. intros x. cbn [values history].
-    pose proof (enter_all_find S l (ghosts C) m x M) as L. specialize (V x).
-    unfold all_values in *. unfold get in *; cbn [known] in *.
-    destruct (find x (ghosts C)) as [g|] eqn:Fx.
-    - destruct L as (f & Ef & ->). symmetry. eapply entered_sound; eauto.
-    - rewrite L. exact V. }
+  { pose proof D as (F & V & W). split; [exact F|]. split; [|exact W].
+    apply (change_all_sound S r s (entered S l)); [exact D|exact M|]. intros x g f Fx Ef. eapply entered_sound; eauto. }
   destruct (find l (bounds C)) as [b|] eqn:Fb.
   - destruct (count _ (Entries l)) as [f|] eqn:Cf; injection E as <-; (eexists; split; [left; reflexivity|]); exists r.
     + destruct D' as (F' & V' & W'). split; [|split; [exact V'|exact W']]. constructor; [|exact F'].
@@ -622,8 +643,38 @@ Definition issue_right (S : symbolic) (i : label) : bool :=
                end
   end.
 
-Definition execute_issue (S : symbolic) (i : label) : option (list symbolic) :=
-  if issue_right S i then Some [Symbolic (known S) (facts S) []] else None.
+Definition issued (S : symbolic) (signal : option semaphore) (x : positive) (g : ghost) : option form :=
+  match g, signal with
+  | Sent s, Some s' => Some (if Pos.eqb s' s then shift (get S x) 1 else get S x)
+  | _, _ => Some (get S x)
+  end.
+
+Definition range_right (S : symbolic) (signal : option semaphore) : bool :=
+  match signal with
+  | None => true
+  | Some s => match count S (Sent s) with
+              | Some f => entails (facts S) (shift (scale (-1) f) (limit C))
+              | None => false
+              end
+  end.
+
+Definition execute_issue (S : symbolic) (i : label) (signal : option semaphore) : option (list symbolic) :=
+  match change_all S (issued S signal) (ghosts C) with
+  | Some m =>
+      if issue_right S i && range_right (Symbolic m (facts S) []) signal
+      then Some [Symbolic m (facts S) []] else None
+  | None => None
+  end.
+
+Lemma issued_sound S r s i signal ws x g f : describes S r s -> find x (ghosts C) = Some g ->
+  issued S signal x g = Some f -> eval f r = counter g (Issued i signal ws :: history s).
+Proof.
+  intros D F E. assert (X : eval (get S x) r = counter g (history s)).
+  { destruct D as (_ & V & _). rewrite <- V. unfold all_values. now rewrite F. }
+  destruct g as [l|l|c [|k] l|w]; cbn [issued counter] in *; try (injection E as <-; exact X).
+  destruct signal as [w'|]; injection E as <-; cbn [sent]; [|exact X].
+  destruct (Pos.eqb w' w); autorewrite with eval; lia.
+Qed.
 
 Fixpoint execute (s : stream form) (S : symbolic) : option (list symbolic) :=
   match s with
@@ -635,7 +686,7 @@ Fixpoint execute (s : stream form) (S : symbolic) : option (list symbolic) :=
       end
   | Let x e => execute_let S x e
   | Wait w x => if is_ghost x then None else Some [Symbolic (known S) (facts S) ((w, get S x) :: pending S)]
-  | Issue i _ => execute_issue S i
+  | Issue i g => execute_issue S i g
   | Enter l => execute_enter S l
   | Choice a b =>
       match execute a S, execute b S with Some x, Some y => Some (x ++ y) | _, _ => None end
@@ -793,12 +844,20 @@ Proof.
     eexists; split; [left; reflexivity|]. destruct P as [r D]. exists r. pose proof D as (F & V & W).
     split; [exact F|]. split; [exact V|]. cbn [waits pending map fst snd]. rewrite W. f_equal. f_equal.
     eapply plain_sound; [exact D|]. now rewrite G.
-  - subst q. unfold execute_issue in E. destruct (issue_right S i) eqn:I; [|discriminate]. injection E as <-.
-    split; [split; [eapply issue_right_sound; eauto|exact K]|].
-    eexists; split; [left; reflexivity|]. destruct P as [r (F & V & W)]. exists r. split; [exact F|]. split; [|reflexivity].
-    intros y. cbn [values history]. change (get (Symbolic (known S) (facts S) []) y) with (get S y). rewrite <- V.
-    unfold all_values.
-    now destruct (find y (ghosts C)) as [[l|l|c [|k] l]|].
+  - subst q. unfold execute_issue in E. destruct (change_all S (issued S signal) (ghosts C)) as [m|] eqn:M; [|discriminate].
+    destruct (issue_right S i) eqn:I; [|discriminate].
+    destruct (range_right _ signal) eqn:Rg; [|discriminate]. injection E as <-.
+    destruct P as [r D].
+    assert (D' : describes (Symbolic m (facts S) []) r (State (values p) [] (Issued i signal (waits p) :: history p))).
+    { pose proof D as (F & V & W). split; [exact F|]. split; [|reflexivity].
+      intros x. apply (change_all_sound S r p (issued S signal) m (Issued i signal (waits p) :: history p) D M).
+      intros y g f Fx Ef. eapply issued_sound; eauto. }
+    split; [|eexists; split; [left; reflexivity|]; exists r; exact D'].
+    split; [eapply issue_right_sound; [exists r; exact D|exact I]|]. split; [|exact K].
+    unfold in_range, range_right in *. destruct signal as [w|]; [|constructor].
+    destruct (count _ (Sent w)) as [f|] eqn:Cf; [|discriminate].
+    apply (entails_sound _ _ r) in Rg; [|exact (proj1 D')]. autorewrite with eval in Rg.
+    apply (count_sound _ _ _ _ _ D') in Cf. cbn [counter history] in Cf. lia.
   - subst q. split; [exact K|]. eapply execute_enter_sound; eauto.
   - destruct (execute s1 S) as [Sa|] eqn:E1; [|discriminate]. destruct (execute s2 S) as [Sb|] eqn:E2; [|discriminate].
     injection E as <-. destruct R as [R|R].
@@ -820,7 +879,7 @@ Qed.
 Definition start : symbolic :=
   Symbolic (fold_right (fun p m => PositiveMap.add (fst p)
     (number (match snd p with Entries l => if Pos.eqb l root then 1 else 0 | Past _ _ l => if Pos.eqb l root then 1 else 0
-             | Iteration _ => 0 end)) m) (PositiveMap.empty form) (ghosts C)) [] [].
+             | Iteration _ | Sent _ => 0 end)) m) (PositiveMap.empty form) (ghosts C)) [] [].
 
 Lemma back_nil c k : back c k [] = [].
 Proof. induction k; simpl; auto. Qed.
