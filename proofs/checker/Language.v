@@ -11,6 +11,7 @@ Definition register := positive.
 Definition loop := positive.
 Definition label := positive.
 Definition semaphore := positive.
+Bind Scope positive_scope with register loop label semaphore.
 
 (** The program itself, as a loop that is entered once. *)
 Definition root : loop := 1%positive.

@@ -1,0 +1,271 @@
+"""From a program and its streams to what a certificate says of them.
+
+Of arithmetic only that is kept which thresholds of waits depend on; bounds and conditions are left out, since a
+certificate is about all trip counts. What the checker has no rule for is refused by name.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import scf
+from xdsl.ir import Block as IRBlock
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+
+from mpkc.certificate.arithmetic import constant_of, expression_of, unknown
+from mpkc.certificate.specification import Specification
+from mpkc.certificate.statements import (
+    Block,
+    Choice,
+    Enter,
+    Expression,
+    Ghost,
+    Issue,
+    Let,
+    Loop,
+    Model,
+    Need,
+    Stream,
+    Wait,
+)
+from mpkc.certificate.symbolic import ROOT
+from mpkc.dialects.diagnostics import OpError
+from mpkc.dialects.engine import is_instruction, signal_of
+from mpkc.dialects.scalars import is_scalar
+from mpkc.dialects.sem_control import CONTROL_OPS
+from mpkc.dialects.sem_streams import BarrierOp, IterationOp, MarkerOp, ReadOp, StreamOp, StreamsOp, WaitOp
+from mpkc.runtime.verify.places import Places
+
+FIRST_VARIABLE = 2  # 1 counts the rounds of a block
+LONGEST_BLOCK = 64
+
+
+def refused(op: Operation, what: str) -> OpError:
+    """An error for what no certificate covers."""
+    return OpError(op, f"cannot certify: {what}")
+
+
+def lowered(program: Operation, streams: StreamsOp, maxima: Mapping[str, int]) -> Model:
+    """What a certificate says.
+
+    Args:
+        maxima: how often each loop is entered at most, by name.
+
+    Raises:
+        OpError: what no certificate covers.
+    """
+    if streams.signed:
+        raise refused(streams, "signed counters; use unsigned ones")
+    for op in streams.walk():
+        if isinstance(op, BarrierOp):
+            raise refused(
+                op, "a barrier; declare maxima, so that counters need no epochs, and use another kind of semaphores"
+            )
+        if isinstance(op, MarkerOp | ReadOp):
+            what = "a marker, for a dependency that no wait is exact for" if isinstance(op, MarkerOp) else "a read"
+            raise refused(op, f"{what}; certificates are for instructions and their dependencies")
+    places = Places.read(program, streams)
+    if places.strange:
+        raise refused(*places.strange[0])
+    said = Specification(places.structure)
+    semaphores = {name: number for number, name in enumerate(streams.semaphore_names, 1)}
+    lowering = [_Lowering(said, places, semaphores, engine, op) for engine, op in streams.streams.items()]
+    return Model(
+        said.loops,
+        said.labels,
+        semaphores,
+        said.engines,
+        said.parents,
+        {said.loops[name]: most for name, most in maxima.items() if name in said.loops and name != "program"},
+        (1 << streams.counters.width.data) - 1,
+        _blocks(said, places, semaphores, streams),
+        said.needs,
+        said.tree,
+        [each.stream() for each in lowering],
+    )
+
+
+def _blocks(
+    said: Specification, places: Places, semaphores: Mapping[str, int], streams: StreamsOp
+) -> list[list[tuple[int, int | None]]]:
+    """The instructions of each block of a stream, where some of them signal."""
+    found: dict[IRBlock, list[tuple[int, int | None]]] = {}
+    home: dict[str, IRBlock] = {}
+    for op in streams.walk():
+        if is_instruction(op) and (block := op.parent) is not None:
+            signal = signal_of(op)
+            if signal is not None and home.setdefault(signal, block) is not block:
+                raise refused(op, f'semaphore "{signal}", which several loops signal; use per-loop or per-instruction')
+            label = said.labels[places.of[op].name]
+            found.setdefault(block, []).append((label, semaphores[signal] if signal else None))
+    awaited = {need.producer for needs in said.needs.values() for need in needs}
+    return [b for b in found.values() if any(signal or label in awaited for label, signal in b)]
+
+
+class _Lowering:
+    """Lowers the stream of one engine."""
+
+    def __init__(
+        self, said: Specification, places: Places, semaphores: Mapping[str, int], engine: str, op: StreamOp
+    ):
+        self.said, self.places, self.semaphores, self.engine, self.op = said, places, semaphores, engine, op
+        self.needed = _needed(op)
+        self.ghosts = self._ghosts()
+        self.variables: dict[SSAValue, int] = {}
+        self.next = max(self.ghosts, default=FIRST_VARIABLE - 1) + 1
+
+    def stream(self) -> Stream:
+        streams = self.places.streams.body.block
+        body: Block = []
+        for arg in streams.args:
+            if arg in self.needed:
+                body.append(Let(self.variable(arg), unknown(arg.type)))
+        for op in streams.ops:
+            body += self._computed(op)
+        return Stream(self.engine, body + self.block(self.op.body.block), self.ghosts)
+
+    def _ghosts(self) -> dict[int, Ghost]:
+        """The counters that the needs of the engine speak of, and those of what it signals."""
+        found: dict[Ghost, None] = {}
+        loops: dict[int, None] = {}
+        pasts: dict[Ghost, None] = {}
+        for label in self._own():
+            for need in self.said.needs[label]:
+                loops[need.loop] = None
+                if need.carrier is not None:
+                    loops[need.carrier] = None
+                    if need.carrier != need.loop:
+                        pasts |= {Ghost("Past", (need.carrier, k, need.loop)): None for k in range(1, need.k + 1)}
+        signals: dict[int, None] = {}
+        for op in self.op.walk():
+            if isinstance(op, IterationOp):
+                loops[self.said.loops[op.loop.data]] = None
+            elif is_instruction(op) and (signal := signal_of(op)) is not None:
+                signals[self.semaphores[signal]] = None
+        found |= {Ghost("Entries", (loop,)): None for loop in loops}
+        found |= {Ghost("Iteration", (loop,)): None for loop in loops if loop != ROOT}
+        found |= pasts
+        found |= {Ghost("Sent", (signal,)): None for signal in signals}
+        return dict(enumerate(found, FIRST_VARIABLE))
+
+    def _own(self) -> list[int]:
+        return [self.said.labels[p.name] for p in self.places.by_label.values() if p.engine == self.engine]
+
+    def variable(self, value: SSAValue) -> int:
+        if value not in self.variables:
+            self.variables[value] = self._fresh()
+        return self.variables[value]
+
+    def _fresh(self) -> int:
+        self.next += 1
+        return self.next - 1
+
+    # Blocks.
+
+    def block(self, block: IRBlock) -> Block:
+        found: Block = []
+        for op in block.ops:
+            match op:
+                case IterationOp():
+                    found.append(Enter(self.said.loops[op.loop.data]))
+                case WaitOp():
+                    found.append(Wait(self.semaphores[op.semaphore.data], self.variable(op.threshold)))
+                case scf.ForOp():
+                    found += self._for(op)
+                case scf.IfOp():
+                    found.append(self._if(op))
+                case _ if isinstance(op, CONTROL_OPS):
+                    raise refused(op, f"'{op.name}'; certificates are for scf.for and scf.if")
+                case _ if is_instruction(op):
+                    signal = signal_of(op)
+                    label = self.said.labels[self.places.of[op].name]
+                    found.append(Issue(label, self.semaphores[signal] if signal else None, op))
+                case _:
+                    found += self._computed(op)
+        return found
+
+    def _computed(self, op: Operation) -> Block:
+        """What a threshold needs of an operation: its result, or any value where the checker has no rule for it."""
+        needed = [result for result in op.results if result in self.needed]
+        if not is_scalar(op):
+            return [Let(self.variable(result), unknown(result.type)) for result in needed]
+        return [Let(self.variable(result), expression_of(op, self.variable)) for result in needed]
+
+    def _for(self, loop: scf.ForOp) -> Block:
+        index, *args = loop.body.block.args
+        end = loop.body.block.last_op
+        assert end is not None
+        carried = [
+            (arg, init, given, result)
+            for arg, init, given, result in zip(args, loop.iter_args, end.operands, loop.results, strict=True)
+            if arg in self.needed
+        ]
+        before: Block = [Let(self.variable(arg), _move(self.variable(init))) for arg, init, _, _ in carried]
+        start, step = constant_of(loop.lb), constant_of(loop.step)
+        body: Block = []
+        counts = index in self.needed and start is not None and start >= 0 and step is not None and step > 0
+        if counts:
+            before.append(Let(self.variable(index), Expression("Constant", (), start or 0)))
+        elif index in self.needed:
+            body.append(Let(self.variable(index), unknown(index.type)))
+        body += self.block(loop.body.block)
+        body += self._together([(self.variable(arg), self.variable(given)) for arg, _, given, _ in carried])
+        if counts:
+            body.append(Let(self.variable(index), Expression("Advance", (self.variable(index),), step or 1)))
+        results = [
+            Let(self.variable(result), _move(self.variable(arg)))
+            for arg, _, _, result in carried
+            if result in self.needed
+        ]
+        return [*before, Loop(body, loop), *results]
+
+    def _together(self, moves: Sequence[tuple[int, int]]) -> Block:
+        """Assignments at once: by way of others where one reads what another writes."""
+        moves = [(x, y) for x, y in moves if x != y]
+        written = {x for x, _ in moves}
+        aside = {y: self._fresh() for _, y in moves if y in written}
+        first: Block = [Let(x, _move(y)) for y, x in aside.items()]
+        return [*first, *(Let(x, _move(aside.get(y, y))) for x, y in moves)]
+
+    def _if(self, op: scf.IfOp) -> Choice:
+        return Choice(*(self._branch(op, region.blocks) for region in (op.true_region, op.false_region)))
+
+    def _branch(self, op: scf.IfOp, blocks: Sequence[IRBlock]) -> Block:
+        if not blocks:
+            return []
+        end = blocks[0].last_op
+        assert end is not None
+        found = self.block(blocks[0])
+        passed = zip(op.results, end.operands, strict=True)
+        return found + [Let(self.variable(r), _move(self.variable(v))) for r, v in passed if r in self.needed]
+
+
+def _move(x: int) -> Expression:
+    return Expression("Move", (x,))
+
+
+def _needed(stream: StreamOp) -> set[SSAValue]:
+    """The values that thresholds depend on, on whatever way."""
+    found: set[SSAValue] = set()
+    left: list[SSAValue] = [op.threshold for op in stream.walk() if isinstance(op, WaitOp)]
+    while left:
+        value = left.pop()
+        if value not in found:
+            found.add(value)
+            left += _behind(value)
+    return found
+
+
+def _behind(value: SSAValue) -> Sequence[SSAValue]:
+    """What a value is computed from, or passed on from."""
+    match value:
+        case OpResult(op=scf.ForOp() as op, index=i):
+            return [op.body.block.args[i + 1]]
+        case OpResult(op=scf.IfOp() as op, index=i):
+            return [end.operands[i] for region in op.regions for block in region.blocks if (end := block.last_op)]
+        case OpResult(op=op) if is_scalar(op):
+            return op.operands
+        case BlockArgument(block=block, index=i) if i and isinstance(op := block.parent_op(), scf.ForOp):
+            end = block.last_op
+            assert end is not None
+            return [op.iter_args[i - 1], end.operands[i - 1]]
+        case _:
+            return []
