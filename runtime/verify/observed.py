@@ -9,6 +9,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from mpkc.dialects.scalars import bits_of
+from mpkc.dialects.sem_streams import BarrierOp
 from mpkc.dialects.sem_structure import Loop
 from mpkc.runtime.verify.ghosts import Ghosts, Key, State
 from mpkc.runtime.verify.integers import Value, reduced
@@ -85,7 +86,10 @@ class Run(Walk):
             self.wrong += [(goal, dict(self.state)) for goal in goals if goal.holds is False]
 
     def entered(self, loop: Loop) -> None:
-        pass
+        most = self.trips.get(loop.name)
+        if loop.counted and most is not None and self.state["iteration", loop] > most:
+            self.wrong = []  # the program promises that no run comes here, so this one says nothing
+            raise Finished
 
     def control(self, op: Operation) -> None:
         match op:
@@ -135,7 +139,8 @@ class Run(Walk):
         assert isinstance(op, scf.IfOp | scf.IndexSwitchOp)
         taken = int(self.values[op.operands[0]])
         regions = {1: op.true_region, 0: op.false_region} if isinstance(op, scf.IfOp) else cases_of(op)
-        if self.wild and self.random.random() < 0.5:
+        met = _holds_barrier(regions[taken] if taken in regions else op.regions[0])
+        if self.wild and not met and self.random.random() < 0.5:
             taken = self.random.choice([*regions, -1] if isinstance(op, scf.IndexSwitchOp) else list(regions))
             self.values[op.operands[0]] = bool(taken) if isinstance(op, scf.IfOp) else taken
         region = regions[taken] if taken in regions else op.regions[0]
@@ -162,6 +167,11 @@ class Run(Walk):
         if head is None:
             head = self.heads[op] = Head.of(op, self.ghosts)
         self.seen.setdefault(op, []).append((dict(self.state), self.read(head.arguments)))
+
+
+def _holds_barrier(region: Region) -> bool:
+    """Whether a way ends an epoch: it may come early, but where counters ask for it, it may not be left out."""
+    return any(isinstance(op, BarrierOp) for block in region.blocks for op in block.ops)
 
 
 def cases_of(op: scf.IndexSwitchOp) -> dict[int, Region]:

@@ -7,6 +7,7 @@ model refutes. A loop may be left at its head at any time: what holds holds for 
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.dialects import arith, scf
@@ -54,7 +55,7 @@ class Proof(Walk):
         self.obligations: list[Obligation] = []
         self.duties: list[Duty] = []
         self.again = False
-        self.strides: list[tuple[Value, Value, Value]] = []
+        self.strides: list[Stride] = []
         super().__init__(ghosts, steps)
 
     # What is known.
@@ -111,7 +112,12 @@ class Proof(Walk):
         outer = self.scope
         self.scope = Scope(outer.literals, (*outer.path, condition))
         yield
-        self.scope = outer
+        self.scope = Scope(self.scope.literals, outer.path)
+
+    def _past(self) -> None:
+        """From here on a loop is past. Its invariants hold there because they hold where it is reached, so what shows
+        these may not take for given what is known there."""
+        self.scope = Scope((*self.scope.literals, self._new("past", z3.Bool)), self.scope.path)
 
     # The way.
 
@@ -139,7 +145,7 @@ class Proof(Walk):
             self._index(op, variable, low, high, step)
             passed = self.block(op.body.block)
             self._back(op, head, passed, carried)
-        self.state = dict(state)
+        self._past()
         self._at_head(op, head, state, carried)
         return self.read(carried)
 
@@ -152,7 +158,7 @@ class Proof(Walk):
         else:
             offset = self._new("p", z3.Int)
             self._fact(z3.And(step >= 1, offset >= number))
-            self.strides.append((offset, number, self.values[op.step]))
+            self.strides.append(Stride(offset, number, self.values[op.step], low - self.values[op.lb]))
         self.values[variable] = low + offset
         self._fact(low + offset < high)
 
@@ -166,6 +172,7 @@ class Proof(Walk):
                 self.write(after.args, passed)
                 passed = self.block(after)
                 self._back(op, head, passed, before.args)
+        self._past()
         outer, self.again = self.again, True
         self._at_head(op, head, state, before.args)
         goes_on, *passed = self.block(before)
@@ -246,10 +253,10 @@ class Proof(Walk):
         super().compute(op)
         if isinstance(op, arith.DivUIOp | arith.DivSIOp):
             dividend, divisor = self.read(op.operands)
-            for offset, number, step in self.strides:
-                if divisor is step and dividend is not None and _same(dividend, offset):
-                    exact = True if isinstance(op, arith.DivUIOp) else offset < 1 << (INDEX_BITS - 1)
-                    self.values[op.result] = choose(exact, number, self.values[op.result])
+            for stride in self.strides:
+                if divisor is stride.step and dividend is not None and stride.covers(dividend):
+                    exact = True if isinstance(op, arith.DivUIOp) else stride.offset < 1 << (INDEX_BITS - 1)
+                    self.values[op.result] = choose(exact, stride.number, self.values[op.result])
 
     def _branches(self, op: Operation) -> list[Value | None]:
         """A conditional: each branch under its condition, then what they come to."""
@@ -356,6 +363,27 @@ class Proof(Walk):
         model = self.solver.model() if answer == z3.sat else None
         self.solver.pop()
         return answer, model
+
+
+@dataclass(frozen=True)
+class Stride:
+    """The index of a loop whose step is known when it runs, for the division that makes a number of it again.
+
+    Attributes:
+        offset: from the lower bound.
+        number: of the iterations before.
+        step: what divides.
+        wrap: the lower bound less what stands for it: a multiple of what an index holds.
+    """
+
+    offset: Value
+    number: Value
+    step: Value
+    wrap: Value
+
+    def covers(self, dividend: Value) -> bool:
+        """Whether a dividend is the offset, as integers of its width."""
+        return any(_same(dividend - wrap, self.offset) for wrap in (0, self.wrap))
 
 
 def _number(model: Any, value: Value) -> int:
