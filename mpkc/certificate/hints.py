@@ -38,7 +38,16 @@ def annotate(model: Model, stream: Stream) -> None:
     sampler = Sampler(stream, model.parents)
     for seed in range(RUNS):
         sampler.run(seed)
-    finder = _Finder(model, stream, sampler)
+    try:
+        _find(_Finder(model, stream, sampler, outermost=False))
+    except Uncertain:
+        _find(_Finder(model, stream, sampler, outermost=True))
+
+
+def _find(finder: "_Finder") -> None:
+    model, stream = finder.model, finder.stream
+    for loop in finder.sampler.seen:
+        loop.hints = []
     for _ in range(ROUNDS):
         finder.changed = False
         Execution(model, stream, finder.arrive, judge=False).run()
@@ -114,9 +123,14 @@ class _Candidates:
 
 
 class _Finder:
-    """Keeps the candidates of all loops of a stream."""
+    """Keeps the candidates of all loops of a stream.
 
-    def __init__(self, model: Model, stream: Stream, sampler: Sampler):
+    Args:
+        outermost: whether first iterations of outermost loops have hints of their own; these are seldom needed, since
+            counters are 0 before.
+    """
+
+    def __init__(self, model: Model, stream: Stream, sampler: Sampler, outermost: bool):
         self.model, self.stream, self.sampler = model, stream, sampler
         self.variable_of = {ghost: x for x, ghost in stream.ghosts.items()}
         self.candidates: dict[tuple[Loop, Key], _Candidates] = {}
@@ -124,7 +138,7 @@ class _Finder:
         self.depth: dict[int, int] = {}
         for ghost in stream.ghosts:
             kind, of = stream.ghosts[ghost].kind, stream.ghosts[ghost].of
-            if kind == "Past" and model.parents.get(of[0], ROOT) != ROOT:
+            if kind == "Past" and (outermost or model.parents.get(of[0], ROOT) != ROOT):
                 self.depth[of[0]] = max(self.depth.get(of[0], 0), of[1])
 
     def arrive(self, loop: Loop, state: State) -> Annotation:
@@ -181,7 +195,7 @@ class _Finder:
             return _Candidates({}, facts)
         known: dict[int, list[Form]] = {}
         for number_of, x in enumerate(ghosts):
-            known[x] = list(_fits(x, list(ghosts)[:number_of], samples, pairs=False))
+            known[x] = list(_fits(x, list(ghosts)[:number_of], samples, pairs=ghosts[x].kind == "Past"))
         for x in loop.live:
             known[x] = list(_fits(x, list(ghosts), samples, pairs=True))
         likely = [*self._ordered(), *self._bounds(), *self._of_unknown(loop, known, samples)]
