@@ -24,6 +24,7 @@ from mpkc.passes.sem_lower_views import lower_views
 from mpkc.passes.sem_order_transfers import order_transfers
 from mpkc.passes.sem_simplify import simplify
 from mpkc.passes.sem_unroll import unroll
+from mpkc.passes.sem_use_indices import use_indices
 from mpkc.passes.semaphores.needs import MOST_HISTORY
 from mpkc.passes.semaphores.plan import Plan
 from mpkc.passes.tile_extract_dependencies import extract_dependencies
@@ -141,10 +142,17 @@ def prepare(program: EngineProgram, kind: str, machine: Machine) -> EngineProgra
     return prepared
 
 
-def clean_up(streams: StreamsOp) -> None:
-    """Simplify the arithmetic of streams and drop the counters that nothing needs (barrier-free, section 6.2)."""
+def clean_up(streams: StreamsOp, lean: bool = False) -> None:
+    """Simplify the arithmetic of streams and drop the counters that nothing needs (barrier-free, section 6.2).
+
+    Args:
+        lean: let indices be counters where they can.
+    """
     lower_views(streams)
     simplify(streams)
+    if lean:
+        use_indices(streams)
+        simplify(streams)
     drop_counters(streams)
 
 

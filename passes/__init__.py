@@ -25,6 +25,7 @@ PASSES = {
     "sem-allocate": "AllocatePass",
     "sem-lower-views": "LowerViewsPass",
     "sem-simplify": "SimplifyPass",
+    "sem-use-indices": "UseIndicesPass",
     "sem-drop-counters": "DropCountersPass",
 }
 

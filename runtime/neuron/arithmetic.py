@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from xdsl.dialects import arith
-from xdsl.ir import Operation
+from xdsl.dialects import arith, scf
+from xdsl.ir import Operation, SSAValue, Use
 
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.scalars import bits_of
@@ -81,10 +81,26 @@ def _cast(op: Operation, source: int, result: int) -> tuple[AluOp, int] | None:
         return (AluOp.ZEXT, source) if source > 1 else None
     if result >= source:
         return (AluOp.SEXT, 1) if source == 1 and result > 1 else None
-    low_bits_do = all(_takes_low_bits(use.operation) for use in op.results[0].uses)
-    return None if low_bits_do else (AluOp.TRUNC, result)
+    return None if _low_bits_do(op.results[0], set()) else (AluOp.TRUNC, result)
 
 
-def _takes_low_bits(user: Operation) -> bool:
-    """Whether `user` looks at the bits of its integers alone, whatever registers hold above them."""
+def _low_bits_do(value: SSAValue, seen: set[SSAValue]) -> bool:
+    """Whether all that use an integer look at its bits alone, whatever registers hold above them."""
+    if value in seen:
+        return True
+    seen.add(value)
+    return all(_takes_low_bits(use, seen) for use in value.uses)
+
+
+def _takes_low_bits(use: Use, seen: set[SSAValue]) -> bool:
+    user = use.operation
+    if isinstance(user, scf.ForOp):
+        return use.index >= 3 and _carried_low_bits_do(user, use.index - 3, seen)
+    loop = user.parent_op()
+    if isinstance(user, scf.YieldOp) and isinstance(loop, scf.ForOp):
+        return _carried_low_bits_do(loop, use.index, seen)
     return type(user) in BINARY or isinstance(user, arith.CmpiOp | WaitOp)
+
+
+def _carried_low_bits_do(loop: scf.ForOp, at: int, seen: set[SSAValue]) -> bool:
+    return _low_bits_do(loop.body.block.args[at + 1], seen) and _low_bits_do(loop.results[at], seen)

@@ -73,6 +73,11 @@ class Lowering:
         self.values[value] = register
         return register
 
+    def use_as(self, register: Register, operand: Operand) -> None:
+        """Let what takes the place of a register of the program be of the program, too."""
+        if isinstance(operand, Register) and register.number not in self.code.synchronization:
+            self.code.synchronization.discard(operand.number)
+
     def of(self, values: Sequence[SSAValue]) -> list[Operand]:
         return [self.values[value] for value in values]
 
@@ -248,8 +253,14 @@ class Lowering:
         start = len(self.code.items)
         self.emit(Label(header))
         self.inside(op.body.block)
-        self.copies(args, self.of(yield_of(op.body.block).operands))
-        self.emit(isa.Alu(counter, AluOp.ADD, (counter, step), bits))
+        back = self.of(yield_of(op.body.block).operands)
+        following = _following(op)
+        if following is not None:
+            self.copies([index, *args], [self.values[following], *back])
+            self.use_as(counter, self.values[following])
+        else:
+            self.copies(args, back)
+            self.emit(isa.Alu(counter, AluOp.ADD, (counter, step), bits))
         self.code.spans.append(Span(start, len(self.code.items), (counter.number, *carried)))
         self.emit(Branch(Condition.LT, (counter, upper), header, bits))
         if end is not None:
@@ -346,6 +357,22 @@ def _decides_here(op: arith.CmpiOp) -> bool:
     """Whether one branch of the same block asks for this comparison, and nothing else does."""
     user = op.result.get_user_of_unique_use()
     return isinstance(user, scf.IfOp | scf.ConditionOp) and user.parent is op.parent and user.operands[0] is op.result
+
+
+def _following(op: scf.ForOp) -> SSAValue | None:
+    """The next index, where the body computes it and needs the index no more from there on: it takes its register."""
+    index, block = op.body.block.args[0], op.body.block
+    sums = [use.operation for use in index.uses if isinstance(use.operation, arith.AddiOp)]
+    found = next((each for each in sums if each.parent is block and op.step in each.operands), None)
+    if found is None:
+        return None
+    behind: set[Operation] = set()
+    later = found.next_op
+    while later is not None:
+        behind.add(later)
+        later = later.next_op
+    users = (block.find_ancestor_op_in_block(use.operation) for use in index.uses)
+    return None if any(user in behind for user in users) else found.result
 
 
 def _integers(operands: Sequence[Operand]) -> list[int] | None:

@@ -8,9 +8,10 @@ sees the value that the stream says.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from xdsl.ir import Operation
+from xdsl.dialects import arith, scf
+from xdsl.ir import Operation, SSAValue
 
 from mpkc.dialects.engine import is_instruction
 from mpkc.dialects.sem_needs import needs_of
@@ -64,7 +65,8 @@ class _EngineCheck:
     def __init__(self, stream: StreamOp, engine: isa.Engine, known: Known, own: int, apart: bool):
         self.stream, self.engine, self.known, self.own = stream, engine, known, own
         self.needs = needs_of(stream.body.block, _is_of_the_program)
-        self.purpose = Purpose(self.needs.values, own) if apart else None
+        of_program = self.needs.values | {value for op in self.needs.control for value in _next_indices(op)}
+        self.purpose = Purpose(of_program, own) if apart else None
         self.values = Values()
         self.before: dict[Event, frozenset[Equation]] = {}
         self.alignment: Alignment
@@ -122,6 +124,14 @@ class _EngineCheck:
                 for operand in operands_of(item):
                     if isinstance(operand, isa.Register) and operand.number >= self.own:
                         raise Mismatch(f"{instruction_text(item)}: computes what the program needs from what waits do")
+
+
+def _next_indices(op: Operation) -> Iterator[SSAValue]:
+    """What a loop computes of its next index, which may be its index from there on."""
+    if isinstance(op, scf.ForOp):
+        for use in op.body.block.args[0].uses:
+            if isinstance(use.operation, arith.AddiOp) and op.step in use.operation.operands:
+                yield use.operation.result
 
 
 def _is_of_the_program(op: Operation) -> bool:

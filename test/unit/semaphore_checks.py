@@ -24,6 +24,7 @@ from mpkc.parsing import new_context
 from mpkc.passes.sem_allocate import Allocation, allocate
 from mpkc.passes.sem_drop_counters import drop_counters
 from mpkc.passes.sem_simplify import simplify
+from mpkc.passes.sem_use_indices import use_indices
 from mpkc.passes.semaphores.epochs import EpochError
 from mpkc.runtime.verify.product import Product, assigned_product, disagreeing_product
 
@@ -75,9 +76,9 @@ def check_clean_up(made: Made, seed: int, figures: Counter[str]) -> None:
     rng = Random(seed)
     product = Product(made.op, bindings=bindings_of_runs(rng, made))
     figures["executions"] += product.executions
-    for clean in (_simplify, _canonicalize):
+    for clean, shifted in ((_simplify, 0), (_canonicalize, 0), (_use_indices, 3)):
         kind = rng.choice(KINDS)
-        made_for = allocate(made.op, kind)
+        made_for = allocate(made.op, kind, shifted=shifted)
         clean(made_for.streams)
         barriers = any(isinstance(op, BarrierOp) for op in made_for.streams.walk())
         expect_exact(product, made_for, f"{kind} {clean.__name__}", barriers=barriers)
@@ -122,6 +123,12 @@ def expect_exact(
 def _simplify(streams: StreamsOp) -> None:
     simplify(streams)
     drop_counters(streams)
+
+
+def _use_indices(streams: StreamsOp) -> None:
+    simplify(streams)
+    use_indices(streams)
+    _simplify(streams)
 
 
 def _canonicalize(streams: StreamsOp) -> None:
