@@ -81,6 +81,14 @@ class Columns:
                 self._makers["masked", loop, quantity, j] = masked
                 if ghosts.barriers:
                     self._makers["since", loop, quantity, j, semaphore] = since_reset
+                if quantity[0] == "count":
+                    self._makers["issued", loop, quantity, j] = lambda state, j=j: choose(
+                        state["iteration", loop] > j, ghosts.issued_up_to(state, cover.member), 0
+                    )
+            elif j:
+                self._makers["started", loop, quantity, j] = lambda state, j=j: _started(
+                    ghosts, state, loop, quantity, j
+                )
 
     def _add_latest(self, ghosts: Ghosts, chain: Sequence[Cover]) -> Iterator[tuple[Key, Key]]:
         """What one history register holds for loops one in the other: what the innermost that has one would hold.
@@ -114,6 +122,14 @@ class Columns:
         self._makers["some", target, quantity] = lambda state: choose(ghosts.up_to(state, target, quantity) > 0, 1, 0)
         if target.form is Form.CLAMPED:
             self._makers["clamped", target, quantity] = lambda state: ghosts.up_to(state, target, quantity)
+
+
+def _started(ghosts: Ghosts, state: State, loop: Loop, quantity: Key, most: int) -> Value:
+    """What a counter was when the iteration `most` back ended, or when this run of the loop began."""
+    found: Value = state[quantity]
+    for j in range(1, most + 1):
+        found = choose(state["iteration", loop] >= j, ghosts.past(state, loop, quantity, j), found)
+    return found
 
 
 def _chains(requirements: Sequence[Requirement], around: Collection[Loop]) -> Iterator[list[Cover]]:

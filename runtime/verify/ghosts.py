@@ -58,18 +58,32 @@ class Ghosts:
         self.depth: dict[tuple[Loop, Key], int] = {}
         self.tracked: dict[Loop, list[Place]] = {}
         self.semaphores = list(places.streams.semaphore_names)
+        self.awaited: dict[str, Place] = {}
         for requirement in self.requirements:
             requirement.covers = [cover for cover in requirement.covers if self._countable(cover)]
             for cover in requirement.covers:
                 self._watch(cover, self.quantity(cover.member))
                 if not self.single(cover.member):
                     self._track(cover.member)
-            if self._runs(requirement.own.member.loop):
-                self._watch(requirement.own, ("entries", requirement.own.member.loop))
+            requirement.met = met = self._met(requirement)
+            if met is not None:
+                self._watch(met, ("entries", met.member.loop))
+                self.awaited[met.member.name] = met.member
         self.lost = set(self._lost())
-        self.awaited = list(
-            dict.fromkeys(r.own.member.name for r in self.requirements if self._runs(r.own.member.loop))
-        )
+
+    def _met(self, requirement: Requirement) -> Cover | None:
+        """What a barrier has to be behind, for all that is required: the producer, or a loop around it as a whole,
+        where the engine does not run that loop."""
+        member, target = requirement.own.member, requirement.own.target
+        unknown = next((loop for loop in member.loop.path if not self._runs(loop)), None)
+        if unknown is None:
+            return requirement.own
+        if target.form is Form.EARLIER or unknown.parent is None:
+            return None
+        run = self.places.run(member, unknown)
+        if run is None or target.form is not Form.CLAMPED:
+            return run and Cover(run, target)
+        return Cover(run, Target(Form.BACK, target.loop, target.k))
 
     def missing(self, requirement: Requirement) -> Loop | None:
         """A loop that the engine would have to run in order to know what `requirement` needs."""
@@ -210,8 +224,12 @@ class Ghosts:
 
     def pass_by(self, state: State, member: Place) -> None:
         """The engine comes to the run of the program that holds `member`, which other loops signal with."""
+        state["count", member.name] = self.issued_up_to(state, member)
+
+    def issued_up_to(self, state: State, member: Place) -> Value:
+        """The signals of its semaphore up to `member`, in its own stream, when the engine is as far."""
         assert member.signal is not None
-        state["count", member.name] = self._issued(state, member.signal, member)
+        return self._issued(state, member.signal, member)
 
     def _issued(self, state: State, semaphore: str, at: Place) -> Value:
         """The signals of `semaphore` up to `at`, in its own stream, when the engine is as far."""
@@ -231,8 +249,7 @@ class Ghosts:
             state["reset", semaphore.data] = state["known", semaphore.data]
         for loop in self.inside(barrier):
             state["met", barrier.loop, loop] = state["entries", loop]
-        for name in self.awaited:
-            member = self.places.by_label[name]
+        for name, member in self.awaited.items():
             if member.engine in there:
                 late = int(self.places.pending(member, there[member.engine]))
                 state["retired", name] = state["entries", member.loop] - late

@@ -99,6 +99,16 @@ class Places:
         heads = [head for region in op.regions for block in region.blocks for head in self.heads[block]]
         return min((position_of(head) for head in heads), default=None)
 
+    def run(self, member: Place, loop: Loop) -> Place | None:
+        """What `member` does in all of a run of `loop`, which it is in, as a place of the iteration around that."""
+        begun = self.begins.get((member.engine, loop))
+        if begun is None or loop.parent is None:
+            return None
+        inside = begun.op is begun.block.first_op
+        name = f"{member.name} in a run of {loop.name}"
+        blocks = begun.blocks[:-1] if inside else begun.blocks
+        return Place(begun.op, member.engine, name, member.order, blocks, loop.parent, begun.position)
+
     def pending(self, member: Place, at: Place) -> bool:
         """Whether `member` is still to run in the iteration of its loop that `at`, in the same stream, is in."""
         begun = self.begins.get((member.engine, member.loop))
@@ -155,6 +165,31 @@ class _Reader:
                     position = self._instruction(op, loop, position, blocks)
                 case _:
                     pass
+        self._place_reads(block)
+
+    def _place_reads(self, block: Block) -> None:
+        """Put reads behind the values that they read, unless what follows in their own stream comes before these."""
+        places = self.places
+        following: Position | None = None
+        for op in reversed(block.ops):
+            place = places.of.get(op)
+            if isinstance(op, ReadOp):
+                value = places.structure.by_label.get(op.source.data)
+                assert place is not None
+                if value is not None and value.loop is place.loop and self._reads_behind(value, place, following):
+                    behind = (*position_of(value.loop), value.position, (1, 0))
+                    place.position = max(place.position, behind)
+            elif isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp | scf.IndexSwitchOp):
+                following = places.position(op) or following
+            elif place is not None and not isinstance(op, BarrierOp | MarkerOp):
+                following = place.position
+
+    def _reads_behind(self, value: Instruction, read: Place, following: Position | None) -> bool:
+        if value.engine == self.engine:
+            written = self.places.by_label.get(value.label or value.name)
+            return written is not None and written.order < read.order
+        depth = len(value.loop.path) - 1
+        return following is None or following[depth] >= value.position
 
     def _instruction(self, op: Operation, loop: Loop, position: Position, blocks: tuple[Block, ...]) -> Position:
         places = self.places

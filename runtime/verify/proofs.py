@@ -230,7 +230,7 @@ class Proof(Walk):
             case ("past", Loop() as loop, quantity, int() as j):
                 self._fact(value <= self.ghosts.past(state, loop, cast(Key, quantity), j - 1))
             case ("retired", str() as name):
-                self._fact(value <= state["entries", self.places.by_label[name].loop])
+                self._fact(value <= state["entries", self.ghosts.awaited[name].loop])
             case ("reset", str() as semaphore):
                 self._fact(value <= state["known", semaphore])
             case ("entries", Loop(parent=around) as loop):

@@ -57,6 +57,7 @@ class Requirement:
     Attributes:
         own: the producer itself, up to the target.
         covers: what may stand for it, itself first; each of them signals a semaphore.
+        met: what a barrier may stand behind instead; None where nothing tells.
         exact: whether `own` is condition (1) as it is; otherwise it is more.
         text: as the program writes it.
     """
@@ -66,6 +67,7 @@ class Requirement:
     text: str
     exact: bool = True
     covers: list[Cover] = field(default_factory=list[Cover])
+    met: Cover | None = None
 
 
 def requirements_of(places: Places, consumer: Place, waited: set[str]) -> list[Requirement]:

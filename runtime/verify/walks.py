@@ -234,9 +234,9 @@ class Walk(ABC):
         enough: list[Value] = [
             state["known", cover.member.signal] >= ghosts.signals(state, cover) for cover in requirement.covers
         ]
-        own = requirement.own
-        if ghosts.barriers and own.member.loop in ghosts.runs:
-            enough.append(state["retired", own.member.name] >= ghosts.retirements(state, own))
+        met = requirement.met
+        if ghosts.barriers and met is not None:
+            enough.append(state["retired", met.member.name] >= ghosts.retirements(state, met))
         semaphore = requirement.covers[0].member.signal if requirement.covers else None
         threshold = waits.get(semaphore) if semaphore else None
         owed = self._since_reset(semaphore, ghosts.signals(state, requirement.covers[0])) if semaphore else None
