@@ -227,7 +227,8 @@ class IterationOp(IRDLOperation):
     depth = prop_def(IntAttr)
 
     def __init__(self, loop: str, depth: int):
-        super().__init__(properties={"loop": StringAttr(loop), "depth": IntAttr(depth)})
+        # Not what sorts out arguments that may be missing or many: programs have these by the ten thousand.
+        Operation.__init__(self, properties={"loop": StringAttr(loop), "depth": IntAttr(depth)})
 
     @classmethod
     def parse(cls, parser: Parser) -> "IterationOp":

@@ -9,7 +9,7 @@ from mpkc.passes.semaphores.counters import Counter, Counts
 from mpkc.passes.semaphores.needs import Form, Need
 from mpkc.passes.semaphores.plan import Plan
 from mpkc.passes.semaphores.signals import Signals
-from mpkc.passes.semaphores.thresholds import Arithmetic
+from mpkc.passes.semaphores.thresholds import Arithmetic, Predicate
 
 State = dict[Counter, SSAValue]
 
@@ -77,10 +77,10 @@ class Scope:
         if need.k == 1:
             return math.less(entries, 1)
         run = math.add(self.iteration(need.loop), math.constant(1, IndexType()))
-        least = math.write(arith.MinUIOp(run, math.constant(need.k, IndexType())))
-        last = math.write(arith.IndexCastOp(least, math.counter))
+        least = math.binary(arith.MinUIOp, run, math.constant(need.k, IndexType()))
+        last = math.from_index(least)
         if math.wrapping:
-            last = math.write(arith.MinUIOp(last, entries))
+            last = math.binary(arith.MinUIOp, last, entries)
         return math.sub(entries, last)
 
     def clamped(self, need: Need) -> tuple[SSAValue, SSAValue]:
@@ -94,15 +94,15 @@ class Scope:
         run = math.index(math.sub(after, before))
         upto = self.iteration(inner)
         shift = math.constant(1 - need.d, IndexType())
-        part = math.write(arith.MinUIOp(math.add(upto, shift), run))
-        owed = math.add(before, math.write(arith.IndexCastOp(part, self.math.counter)))
+        part = math.binary(arith.MinUIOp, math.add(upto, shift), run)
+        owed = math.add(before, math.from_index(part))
         mask = self.past(need.loop, need.k)
         return owed, math.product(mask, self.past(inner, need.d)) if need.d > 0 else mask
 
     def past(self, loop: Loop | None, k: int) -> SSAValue:
         """1 once `loop` is beyond its iteration k in this trip, 0 before."""
         assert loop is not None
-        return self.math.truth("uge", self.iteration(loop), self.math.constant(k, IndexType()))
+        return self.math.truth(Predicate.AT_LEAST, self.iteration(loop), self.math.constant(k, IndexType()))
 
     def iteration(self, loop: Loop) -> SSAValue:
         """The iteration of `loop` in this trip, from 0, as an index."""
@@ -111,7 +111,7 @@ class Scope:
         index, lower, step = self.indices[loop]
         if _constant(lower) != 0:
             index = self.math.sub(index, lower)
-        return index if _constant(step) == 1 else self.math.write(arith.DivUIOp(index, step))
+        return index if _constant(step) == 1 else self.math.binary(arith.DivUIOp, index, step)
 
 
 def _constant(value: SSAValue) -> int | None:

@@ -5,7 +5,7 @@ Counters are values that loops carry, so that what xDSL knows of SSA does most o
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, Signedness, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -25,7 +25,7 @@ from mpkc.passes.semaphores.needs import Marker, Read, Source
 from mpkc.passes.semaphores.plan import Plan, Reset
 from mpkc.passes.semaphores.scope import Scope, State
 from mpkc.passes.semaphores.signals import Signals
-from mpkc.passes.semaphores.thresholds import Arithmetic
+from mpkc.passes.semaphores.thresholds import Arithmetic, Predicate
 
 
 def write_streams(plan: Plan, name: str, counters: IntegerType, attributes: Mapping[str, Attribute]) -> StreamsOp:
@@ -181,7 +181,7 @@ class _Writer:
         passed = [self.values[end.operands[index]] for index in carried] + [
             self.scope.state[c] for c in [*outer, *local]
         ]
-        self.block.add_op(scf.YieldOp(*passed))
+        self.block.add_op(scf.YieldOp.create(operands=passed))
         self.scope.math.enter(entered)
         made = scf.ForOp(lower, upper, step, initial, Region(body))
         self.place(made, op, loop.name)
@@ -231,7 +231,7 @@ class _Writer:
         self.items(after)
         self.finish(before)
         returned = [self.values[back.operands[index]] for index in taken] + [self.scope.state[c] for c in counters]
-        self.block.add_op(scf.YieldOp(*returned))
+        self.block.add_op(scf.YieldOp.create(operands=returned))
         self.scope.math.enter(entered)
         made = scf.WhileOp(initial, types, Region(first), Region(second))
         self.place(made, op, before.name)
@@ -276,7 +276,8 @@ class _Writer:
                 end = loop.block.last_op
                 assert isinstance(end, scf.YieldOp)
                 passed = [self.values[end.operands[index]] for index in results]
-            self.block.add_op(scf.YieldOp(*passed, *(self.scope.state[counter] for counter in outer)))
+            passed += [self.scope.state[counter] for counter in outer]
+            self.block.add_op(scf.YieldOp.create(operands=passed))
             self.scope.math.enter(entered)
             self.scope.state.update(state)
             written.append(Region(block))
@@ -317,10 +318,8 @@ class _Writer:
 
     def count(self, counter: Counter, type_: IntegerType | IndexType) -> None:
         if (value := self.scope.state.get(counter)) is not None:
-            op = arith.AddiOp(value, self.scope.math.constant(1, type_))
-            op.result.name_hint = counter.hint
-            self.block.add_op(op)
-            self.scope.state[counter] = op.result
+            more = self.scope.state[counter] = self.scope.math.add(value, self.scope.math.constant(1, type_))
+            more.name_hint = counter.hint
 
     def finish(self, loop: Loop) -> None:
         """The end of an iteration of `loop`: a barrier, the histories one iteration on, an epoch."""
@@ -347,7 +346,7 @@ class _Writer:
         for reset in self.resets.get(loop, ()):
             again = [counter for counter in self.counters.restarting[loop] if counter in state]
             iterations = math.constant(reset.epoch.iterations)
-            full = math.write(arith.CmpiOp(state[self.counters.iterations[loop]], iterations, "uge"))
+            full = math.compare(Predicate.AT_LEAST, state[self.counters.iterations[loop]], iterations)
             zeros = (math.constant(0) for _ in again)
             full_up = Block([BarrierOp(reset.epoch.semaphores, reset.engines), scf.YieldOp(*zeros)])
             go_on = Block([scf.YieldOp(*(state[counter] for counter in again))])

@@ -7,11 +7,23 @@ Thresholds are exact in the arithmetic of the counters, which wrap at 2^W. With 
     N * w - (N - K) * (w > 0)          where w can be 0
 """
 
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i1, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from mpkc.dialects.sem_streams import constant_attr
+
+NONE: Mapping[str, Attribute] = {}
+
+
+class Predicate(Enum):
+    """How arith.cmpi compares, as its properties: unsigned."""
+
+    ABOVE = {"predicate": IntegerAttr(8, i64)}
+    AT_LEAST = {"predicate": IntegerAttr(9, i64)}
 
 
 class Arithmetic:
@@ -37,13 +49,13 @@ class Arithmetic:
         found = self._constants.get((value, type_))
         if found is None:
             attr = constant_attr(value, type_) if isinstance(type_, IntegerType) else IntegerAttr(value, type_)
-            op = arith.ConstantOp(attr)
+            op = arith.ConstantOp.create(result_types=[type_], properties={"value": attr})
             first = self.head.first_op
             if first is None:
                 self.head.add_op(op)
             else:
                 self.head.insert_op_before(op, first)
-            found = self._constants[value, type_] = op.result
+            found = self._constants[value, type_] = op.results[0]
         return found
 
     def enter(self, block: Block) -> Block:
@@ -52,42 +64,58 @@ class Arithmetic:
         self._written = {}
         return earlier
 
-    def write(self, op: Operation) -> SSAValue:
-        """The result of `op`, which is appended where this block does not compute it already."""
-        key = (type(op), *op.operands, *op.properties.values(), op.results[0].type)
+    def write(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        type_: Attribute,
+        properties: Mapping[str, Attribute] = NONE,
+    ) -> SSAValue:
+        """The result of an operation, which is appended where this block does not compute it already."""
+        key = (kind, type_, *operands, *properties.values())
         found = self._written.get(key)
         if found is None:
+            op = kind.create(operands=operands, result_types=[type_], properties=properties)
             self.block.add_op(op)
             found = self._written[key] = op.results[0]
-        else:
-            op.erase()
         return found
 
+    def binary(self, kind: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
+        """The result of an operation on two integers of one type, which is of that type."""
+        return self.write(kind, (a, b), a.type)
+
     def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.write(arith.AddiOp(a, b))
+        return self.binary(arith.AddiOp, a, b)
 
     def sub(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.write(arith.SubiOp(a, b))
+        return self.binary(arith.SubiOp, a, b)
 
     def times(self, n: int, value: SSAValue) -> SSAValue:
-        return self.write(arith.MuliOp(self.constant(n), value))
+        return self.binary(arith.MuliOp, self.constant(n), value)
 
     def product(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.write(arith.MuliOp(a, b))
+        return self.binary(arith.MuliOp, a, b)
 
     def at_least(self, value: SSAValue, bound: int) -> SSAValue:
         """`value`, raised to `bound`; neither is seen as negative."""
-        return self.write(arith.MaxUIOp(value, self.constant(bound)))
+        return self.binary(arith.MaxUIOp, value, self.constant(bound))
 
     def index(self, value: SSAValue) -> SSAValue:
         """A counter, which is not negative, as an index."""
         word = IntegerType(64)
-        wide = value if value.type == word else self.write(arith.ExtUIOp(value, word))
-        return self.write(arith.IndexCastOp(wide, IndexType()))
+        wide = value if value.type == word else self.write(arith.ExtUIOp, (value,), word)
+        return self.write(arith.IndexCastOp, (wide,), IndexType())
 
-    def truth(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+    def from_index(self, value: SSAValue) -> SSAValue:
+        """An index as a counter."""
+        return self.write(arith.IndexCastOp, (value,), self.counter)
+
+    def compare(self, predicate: Predicate, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.write(arith.CmpiOp, (a, b), i1, predicate.value)
+
+    def truth(self, predicate: Predicate, a: SSAValue, b: SSAValue) -> SSAValue:
         """1 or 0, as a counter: the paper's isGT."""
-        return self.write(arith.ExtUIOp(self.write(arith.CmpiOp(a, b, predicate)), self.counter))
+        return self.write(arith.ExtUIOp, (self.compare(predicate, a, b),), self.counter)
 
     def less(self, value: SSAValue, k: int) -> SSAValue:
         """`value` - k, and 0 where counters started again since."""
@@ -114,5 +142,5 @@ class Arithmetic:
             found = self.sub(found, self.constant(n - k)) if k < n else found
             return found if mask is None else self.product(mask, found)
         owed = owed if mask is None else self.product(mask, owed)
-        some = self.truth("ugt", owed, self.constant(0))
+        some = self.truth(Predicate.ABOVE, owed, self.constant(0))
         return self.sub(self.times(n, owed), self.times(n - k, some))
