@@ -32,5 +32,6 @@ def annotated(program: Operation, streams: StreamsOp) -> Model:
         try:
             annotate(model, stream)
         except Uncertain as err:
-            raise refused(err.op or streams.streams[stream.engine], err.message) from err
+            where = f'the stream of "{stream.engine}": {err.message}'
+            raise refused(err.op or program, err.message if err.op else where) from err
     return model

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from mpkc.certificate.statements import Expression
@@ -83,4 +83,4 @@ def _comparison(op: arith.CmpiOp, variable: Callable[[SSAValue], int]) -> Expres
 
 
 def _modulus(type_: Attribute) -> int:
-    return 1 << bits_of(type_) if isinstance(type_, IndexType | IntegerType) else 1
+    return 1 << bits_of(type_)

@@ -162,7 +162,7 @@ class _Finder:
     # Regimes.
 
     def _cuts(self, loop: Loop) -> Iterator[tuple[int, int, int]]:
-        """The variable of each carrier's iteration around the head of a loop, its least value, the first of all later."""
+        """Of each carrier around the head of a loop: variable, least iteration, first of all later ones."""
         own = next((each.loop for each in loop.body if isinstance(each, Enter)), None)
         around = own
         while around is not None and around != ROOT:

@@ -11,6 +11,7 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from mpkc.certificate.arithmetic import constant_of, expression_of, unknown
+from mpkc.certificate.control import begun_by, control_of, projection
 from mpkc.certificate.specification import Specification
 from mpkc.certificate.statements import (
     Block,
@@ -22,7 +23,6 @@ from mpkc.certificate.statements import (
     Let,
     Loop,
     Model,
-    Need,
     Stream,
     Wait,
 )
@@ -35,7 +35,12 @@ from mpkc.dialects.sem_streams import BarrierOp, IterationOp, MarkerOp, ReadOp, 
 from mpkc.runtime.verify.places import Places
 
 FIRST_VARIABLE = 2  # 1 counts the rounds of a block
-LONGEST_BLOCK = 64
+UNCOVERED: dict[type[Operation], str] = {
+    BarrierOp: "barriers; declare maxima, so that counters need no epochs, and use another kind of semaphores",
+    MarkerOp: "markers, which stand for dependencies that no wait is exact for",
+    ReadOp: "integers that one engine reads of another",
+}
+"""What may stand in streams and in no certificate."""
 
 
 def refused(op: Operation, what: str) -> OpError:
@@ -53,21 +58,22 @@ def lowered(program: Operation, streams: StreamsOp, maxima: Mapping[str, int]) -
         OpError: what no certificate covers.
     """
     if streams.signed:
-        raise refused(streams, "signed counters; use unsigned ones")
-    for op in streams.walk():
-        if isinstance(op, BarrierOp):
-            raise refused(
-                op, "a barrier; declare maxima, so that counters need no epochs, and use another kind of semaphores"
-            )
-        if isinstance(op, MarkerOp | ReadOp):
-            what = "a marker, for a dependency that no wait is exact for" if isinstance(op, MarkerOp) else "a read"
-            raise refused(op, f"{what}; certificates are for instructions and their dependencies")
+        raise refused(program, "signed counters; use unsigned ones")
+    for kind, what in UNCOVERED.items():
+        if any(isinstance(op, kind) for op in streams.walk()):
+            raise refused(program, what)
     places = Places.read(program, streams)
     if places.strange:
         raise refused(*places.strange[0])
     said = Specification(places.structure)
     semaphores = {name: number for number, name in enumerate(streams.semaphore_names, 1)}
-    lowering = [_Lowering(said, places, semaphores, engine, op) for engine, op in streams.streams.items()]
+    lowered_ = [_Lowering(said, places, semaphores, engine, op).stream() for engine, op in streams.streams.items()]
+    for stream in lowered_:
+        way = control_of(stream.body)
+        if way != projection(said, stream.engine, begun_by(way)):
+            raise refused(
+                program, f'the stream of "{stream.engine}" does not have all loops that the program has for it'
+            )
     return Model(
         said.loops,
         said.labels,
@@ -79,7 +85,7 @@ def lowered(program: Operation, streams: StreamsOp, maxima: Mapping[str, int]) -
         _blocks(said, places, semaphores, streams),
         said.needs,
         said.tree,
-        [each.stream() for each in lowering],
+        lowered_,
     )
 
 
@@ -103,9 +109,7 @@ def _blocks(
 class _Lowering:
     """Lowers the stream of one engine."""
 
-    def __init__(
-        self, said: Specification, places: Places, semaphores: Mapping[str, int], engine: str, op: StreamOp
-    ):
+    def __init__(self, said: Specification, places: Places, semaphores: Mapping[str, int], engine: str, op: StreamOp):
         self.said, self.places, self.semaphores, self.engine, self.op = said, places, semaphores, engine, op
         self.needed = _needed(op)
         self.ghosts = self._ghosts()

@@ -24,12 +24,12 @@ class Specification:
     def __init__(self, structure: Structure):
         self.structure = structure
         self.loops = {loop.name: number for number, loop in enumerate(structure.loops, ROOT)}
-        self.labels = {_name(each): number for number, each in enumerate(structure.instructions, 1)}
+        self.labels = {name_of(each): number for number, each in enumerate(structure.instructions, 1)}
         self.engines = {engine: number for number, engine in enumerate(structure.engines, 1)}
         self.parents = {self.loops[each.name]: self.loops[each.parent.name] for each in structure.loops if each.parent}
         self.absent = len(self.loops)  # the last number that an else region that is not there took
         self.needs = {
-            self.labels[_name(each)]: [need for edge in each.edges if (need := self._need(edge))]
+            self.labels[name_of(each)]: [need for edge in each.edges if (need := self._need(edge))]
             for each in structure.instructions
         }
         self.tree = "\n".join(self._block(structure.loops[0], structure.loops[0].block, 1))
@@ -37,7 +37,7 @@ class Specification:
     def _need(self, edge: Edge) -> Need | None:
         if edge.never_owed:
             return None
-        producer = self.labels[_name(edge.producer)]
+        producer = self.labels[name_of(edge.producer)]
         loop, carrier = self.loops[edge.producer.loop.name], edge.carrier
         if carrier is None:
             return Need(producer, loop)
@@ -90,16 +90,17 @@ class Specification:
 
     def _instruction(self, instruction: Instruction) -> str:
         afters = "; ".join(self._after(edge) for edge in instruction.edges)
-        return f"Instruction {label_name(_name(instruction))} {engine_name(instruction.engine)} [{afters}]"
+        return f"Instruction {label_name(name_of(instruction))} {engine_name(instruction.engine)} [{afters}]"
 
     @staticmethod
     def _after(edge: Edge) -> str:
         components = edge.counted if not edge.never_owed else (edge.distance[0],)
         written = "; ".join("All" if d == EVERY else f"Far {d}" for d in components)
-        return f"({label_name(_name(edge.producer))}, [{written}])"
+        return f"({label_name(name_of(edge.producer))}, [{written}])"
 
 
-def _name(instruction: Instruction) -> str:
+def name_of(instruction: Instruction) -> str:
+    """The label of an instruction, or what else tells it from the others."""
     return instruction.label or instruction.name
 
 

@@ -61,9 +61,7 @@ class Execution:
         judge: whether instructions must be right.
     """
 
-    def __init__(
-        self, model: Model, stream: Stream, arrive: Callable[[Loop, State], Annotation], judge: bool = True
-    ):
+    def __init__(self, model: Model, stream: Stream, arrive: Callable[[Loop, State], Annotation], judge: bool = True):
         self.model, self.stream, self.arrive, self.judge = model, stream, arrive, judge
         self.variable_of = {ghost: x for x, ghost in stream.ghosts.items()}
 
@@ -110,9 +108,8 @@ class Execution:
     def let(self, let: Let, state: State) -> list[State]:
         cases, bound = alternatives(state, let.expression)
         left = [case for case in cases if not contradict(state.facts, case[0])]
-        if len(left) == 1:
-            left = [([], left[0][1])]
-        return [self.assigned(state, let.variable, bound, *case) for case in left]
+        alone = len(left) == 1  # then the facts say already what the case says of them
+        return [self.assigned(state, let.variable, bound, [] if alone else news, form) for news, form in left]
 
     def assigned(self, state: State, x: int, bound: int | None, news: list[Form], form: Form | None) -> State:
         if form is None:
@@ -159,9 +156,7 @@ class Execution:
             known[self.variable_of[sent]] = self.count(state, sent).shifted(1)
         after = State(known, state.facts)
         if self.judge:
-            if issue.signal and not entails(
-                state.facts, self.count(after, sent).scaled(-1).shifted(self.model.most)
-            ):
+            if issue.signal and not entails(state.facts, self.count(after, sent).scaled(-1).shifted(self.model.most)):
                 raise Uncertain(issue.op, f"its semaphore holds {self.model.most} signals at most")
             for facts, owed in self.owings(state, self.model.needs[issue.label], state.facts):
                 if not self.right(facts, state.pending, owed):

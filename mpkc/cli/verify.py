@@ -7,11 +7,13 @@ import click
 from mpkc.cli.common import (
     grids_option,
     json_option,
+    output_file,
     print_json,
     print_table,
     schedulers_option,
     table,
     workers_option,
+    write_output,
 )
 from mpkc.cli.engines import OF_SEMAPHORES, bind_option, refuse_given, semaphore_options, setup_of
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 @schedulers_option
 @semaphore_options
 @bind_option
+@click.option("--coq", metavar="OUT.V", type=output_file, help="Write a certificate of a multi-engine program.")
 @json_option
 def verify(
     input: str,
@@ -38,6 +41,7 @@ def verify(
     device: str,
     counters: str | None,
     bind: str | None,
+    coq: str | None,
     as_json: bool,
 ) -> None:
     """Prove that a task graph completes in the right order, or that engines wait for what they must.
@@ -53,6 +57,10 @@ def verify(
         mpkc verify qwen3-8b --workers 128
         mpkc verify examples/mlp.mlir --json
         mpkc verify program.mlir --semaphores per-engine
+        mpkc verify program.mlir --coq certificate.v
+
+    A certificate says that every wait of the streams is exact, for all trip counts; coqc accepts it, with -Q
+    proofs/checker Checker, if that is so. What certificates don't cover is an error, and nothing is written.
 
     Exit code 1: where something is wrong.
     """
@@ -68,9 +76,9 @@ def verify(
         given = read_input(input)
         if engine_program(given.module) is not None:
             refuse_given(("workers", "grids", "schedulers"), "a multi-engine program")
-            report = engine_report(given, setup_of(kind, device, counters), bind)
+            report = engine_report(given, setup_of(kind, device, counters), bind, coq)
         else:
-            refuse_given((*OF_SEMAPHORES, "device", "bind"), "a task graph")
+            refuse_given((*OF_SEMAPHORES, "device", "bind", "coq"), "a task graph")
             report = graph_report(given, workers or cores(), schedulers, grids)
     except OpError as err:  # what the verifier of a graph refuses is a failure like any other
         if not isinstance(err.op, GraphOp | TableOp):
@@ -84,20 +92,25 @@ def verify(
         raise SystemExit(1)
 
 
-def engine_report(given: "Input", setup: "Setup", bind: str | None) -> "Report":
-    """What the checks of a multi-engine program find."""
+def engine_report(given: "Input", setup: "Setup", bind: str | None, coq: str | None) -> "Report":
+    """What the checks of a multi-engine program find; a certificate of it in the file `coq`."""
+    from mpkc.certificate import certificate
     from mpkc.dialects.sem_streams import StreamsOp
     from mpkc.engine_program import engine_program
     from mpkc.engines import compiled
     from mpkc.runtime.bindings import parse_bindings
-    from mpkc.verification import verify_compiled
+    from mpkc.verification import verify_compiled, with_sizes
 
     program = engine_program(given.module)
     assert program is not None
     written = any(isinstance(op, StreamsOp) for op in given.module.ops)
-    bindings = parse_bindings(bind) if bind else None
+    bindings = None if bind is None else parse_bindings(bind)
     queues = setup.machine.dma.queues if setup.machine.dma else ()
-    return verify_compiled(compiled(given.module, program, setup), written, bindings, queues)
+    found = compiled(given.module, program, setup)
+    report = verify_compiled(found, written, bindings, queues)
+    if coq and report.ok:
+        write_output(certificate(*with_sizes(found.program, found.streams), found.program.sym_name.data), coq)
+    return report
 
 
 def graph_report(given: "Input", workers: int, schedulers: int, grids: str | None) -> "Report":
