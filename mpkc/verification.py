@@ -6,7 +6,7 @@ from itertools import islice, product
 from random import Random
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, i1
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerType, MemRefType, i1
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
@@ -19,6 +19,7 @@ from mpkc.passes.scalar_folding import constant_of
 from mpkc.passes.semaphores.bounds import Most, entries, trips
 from mpkc.passes.semaphores.streams import write_streams
 from mpkc.runtime.bindings import Bindings
+from mpkc.runtime.declared import check_declared, check_names
 from mpkc.runtime.neuron.reader import read_isa
 from mpkc.runtime.verify.product import Product, Rescue, assigned_product
 from mpkc.runtime.verify.registers import check_registers
@@ -41,9 +42,14 @@ def verify_compiled(
         written: whether the streams stood beside the program, so that nobody knows how they came about.
         queues: the engines of the machine that are DMA queues.
         bindings: a run for the bounded check, besides those that are chosen here.
+
+    Raises:
+        OpError: a binding that the program has no name for, that is above its maximum, or that is missing.
     """
     rescued, barriers = rescues(found), has_barriers(found.streams)
     program, streams = with_sizes(found.program, found.streams)
+    if bindings is not None:
+        check_bound(program, bindings)
     checks = [
         *check_program(found.program, found.program.argument_names),
         checked("streams", lambda: _well_formed(found.streams)),
@@ -54,7 +60,10 @@ def verify_compiled(
     if queues:
         checks.append(check_transfers(structure_of(found.program), found.streams, queues))
     checks.append(_proved(program, streams, rescued))
-    runs = [*possible(program, chosen_bindings(program)), *([bindings] if bindings else [])]
+    runs = possible(program, chosen_bindings(program))
+    if bindings is not None:
+        Product(program, bindings=[bindings])  # by itself it tells what is missing
+        runs.append(bindings)
     checks.append(_compared("runs", lambda: Product(program, bindings=runs), streams, rescued, barriers))
     if not written:
         raw = write_streams(found.plan, found.streams.sym_name.data, found.streams.counters, {})
@@ -64,6 +73,22 @@ def verify_compiled(
     checks.append(check_registers(found.streams, read_isa(found.text), own))
     checks.append(checked("text", lambda: _text(found)))
     return Report(tuple(checks))
+
+
+def check_bound(program: EngineProgram, bindings: Bindings) -> None:
+    """Hold the bindings of a run to the names and maxima of a program."""
+    integers = [
+        name
+        for name, arg in zip(program.argument_names, program.body.block.args, strict=True)
+        if isinstance(arg.type, IndexType | IntegerType)
+    ]
+    check_names(program, integers, list(_values(program)), bindings)
+    check_declared(program, bindings)
+
+
+def _values(program: EngineProgram) -> dict[str, Attribute]:
+    """The types of the integers that a program reads while it runs, by label."""
+    return {label: op.results[0].type for op in program.walk() if is_value(op) and (label := label_of(op)) is not None}
 
 
 def rescues(found: Compiled) -> list[Rescue]:
@@ -116,11 +141,7 @@ def chosen_bindings(program: EngineProgram) -> list[Bindings]:
     every: Iterator[tuple[int, ...]] = product(*domains)
     if count > RUNS:
         every = (tuple(random.choice(domain) for domain in domains) for _ in range(RUNS))
-    values = {
-        label: _domain(op.results[0].type, maxima.get(label))
-        for op in program.walk()
-        if is_value(op) and (label := label_of(op)) is not None
-    }
+    values = {label: _domain(type_, maxima.get(label)) for label, type_ in _values(program).items()}
     repeated = 1 if not values else max(1, RUNS // 4 // max(count, 1))
     runs = (numbers for numbers in islice(every, RUNS) for _ in range(repeated))
     return [

@@ -23,6 +23,7 @@ from mpkc.dialects.sem_maxima import maxima_of, most_of
 from mpkc.dialects.sem_order import program_order
 from mpkc.dialects.sem_structure import Edge, Instruction, structure_of, up_to
 from mpkc.runtime.bindings import Bindings, Scalar, bindings_of
+from mpkc.runtime.declared import check_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +152,7 @@ class _Interpreter:
     def _bind_arguments(self, program: ProgramOp) -> None:
         values = {i.label for i in self.structure.instructions if is_value(i.op) and i.label}
         names = program.argument_names
-        if self.bindings.by_engine:
-            engines = ", ".join(self.bindings.by_engine)
-            raise OpError(program, f"values for one engine alone ({engines}): in program order all engines must agree")
-        for name in self.bindings.values:
-            if name not in values and name not in names:
-                known = ", ".join([*names, *sorted(values)]) or "none"
-                raise OpError(program, f"'{name}' is neither an argument nor a sem.value; there are: {known}")
+        check_names(program, names, values, self.bindings)
         for name, arg in zip(names, program.body.block.args, strict=True):
             given = self.bindings.values.get(name)
             if given is None:

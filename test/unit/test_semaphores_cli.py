@@ -274,3 +274,32 @@ def test_graphs(written: Write, tmp_path: Path) -> None:
     assert '[label="2"]' in dot.read_text()
     assert ElementTree.fromstring(svg.read_text()).tag.endswith("svg")
     assert "@copy1 2" in run("graph", written(TILE)).stdout
+
+
+BOUND = VALUE.replace("%n : index)", "%n : index) attributes {maxima = {n = 2 : index, V = 3 : index}}")
+
+
+@pytest.mark.parametrize(
+    ("bind", "message"),
+    [
+        ("n=1,V=2,q=3", "1:1: error: 'q' is neither an argument nor a sem.value; there are: n, V"),
+        ("n=1,V=2,e1:n=2", "1:1: error: values for one engine alone (e1): in program order all engines must agree"),
+        ("n=3,V=1,1,1", "1:1: error: n is 3 and was declared to lie in 0..2: see `maxima`"),
+        ("n=1,V=4", "1:1: error: V is 4 and was declared to lie in 0..3: see `maxima`"),
+        ("V=1", "1:1: error: the argument %n needs one value: bind it, n=VALUE"),
+        ("n=2,V=1", "5:5: error: @V runs for the 2"),
+        ("", "1:1: error: the argument %n needs one value: bind it, n=VALUE"),
+    ],
+)
+def test_verify_refuses_bindings(tmp_path: Path, bind: str, message: str) -> None:
+    path = tmp_path / "program.mlir"
+    path.write_text(BOUND)
+    result = run("verify", path, "--bind", bind)
+    assert result.exit_code == 2
+    assert f"program.mlir:{message}" in result.stderr
+
+
+def test_verify_looks_at_a_run_that_is_bound(tmp_path: Path) -> None:
+    path = tmp_path / "program.mlir"
+    path.write_text(BOUND)
+    assert run("verify", path, "--bind", "n=2,V=3,0").exit_code == 0
