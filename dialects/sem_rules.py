@@ -16,6 +16,7 @@ from mpkc.dialects.sem_maxima import check_maxima
 from mpkc.dialects.sem_order import program_order
 from mpkc.dialects.sem_structure import Edge, Structure, structure_of
 
+OF_LOOPS = ("barrier", "unrolled")
 SEMAPHORE_KINDS = ("barrier", "per-instruction", "per-loop", "per-engine", "unrolled", "auto")
 
 
@@ -47,6 +48,8 @@ def _check_kinds(structure: Structure) -> None:
         kind = op.attributes.get("semaphores")
         if kind is not None and not (isinstance(kind, StringAttr) and kind.data in SEMAPHORE_KINDS):
             raise OpError(op, f"unknown kind of semaphores {kind}: use {', '.join(SEMAPHORE_KINDS)}")
+        if is_instruction(op) and isinstance(kind, StringAttr) and kind.data in OF_LOOPS:
+            raise OpError(op, f"semaphores of kind '{kind.data}' are for a loop or a conditional: write it on one")
 
 
 def _check_defined_before_use(block: Block, defined: set[SSAValue]) -> None:

@@ -124,7 +124,7 @@ def _of_instruction(wait: ExecutedWait, served: Mapping[int, str]) -> ExecutedWa
 
 def _fault(found: Compiled, program: Program, fault: str) -> OpError:
     """What stopped a program, told at the instruction where it happened."""
-    match = re.fullmatch(r"(.*), line (\d+): (.*)", fault, re.S)
+    match = re.fullmatch(r"(.*), ISA line (\d+): (.*)", fault, re.S)
     if match:
         lines = {item.line: item for engine in program.engines for item in engine.body if isinstance(item, Issued)}
         issued = lines.get(int(match[2]))

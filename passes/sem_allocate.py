@@ -62,7 +62,15 @@ def allocate(
         ValueError: counters that are none.
     """
     type_ = counter_type(counters)
-    limit = ((1 << (type_.width.data - (type_.signedness.data is Signedness.SIGNED))) - 1) // parts
+    largest = (1 << (type_.width.data - (type_.signedness.data is Signedness.SIGNED))) - 1
+    if largest < parts:
+        least = f"{counters[:2]}{parts.bit_length() + (type_.signedness.data is Signedness.SIGNED)}"
+        raise OpError(
+            program,
+            f"semaphores of {counters} hold {largest} at most, and each transfer adds its {parts} parts: use {least} "
+            "or wider",
+        )
+    limit = largest // parts
     plan = fitted_plan(structure or structure_of(program), kind, limit, semaphores, history, shifted)
     return Allocation(write_streams(plan, program.sym_name.data, type_, program.attributes), plan)
 

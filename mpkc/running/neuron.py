@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 
 from mpkc.dialects import sem
+from mpkc.dialects.wording import counted
 from mpkc.engines import EngineProgram, Setup, Watched, compiled, run_compiled
 from mpkc.running.tile import run_tile
 from mpkc.running.tops import Results, distance
@@ -65,7 +66,7 @@ def different(found: "tuple[Execution, ...]", expected: list[Execution]) -> Iter
             by_name.setdefault(execution.name, ([], []))[at].append(execution)
     for name, (have, want) in by_name.items():
         if len(have) != len(want):
-            yield f"@{name} ran {len(have)} times, in program order {len(want)} times"
+            yield f"@{name} ran {counted(len(have), 'time')}, in program order {counted(len(want), 'time')}"
             continue
         for one, other in zip(have, want, strict=True):
             if one != other:

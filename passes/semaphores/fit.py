@@ -9,6 +9,7 @@ from collections import Counter
 
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.sem_structure import Loop, Structure
+from mpkc.dialects.wording import counted
 from mpkc.passes.semaphores.epochs import EpochError
 from mpkc.passes.semaphores.groups import FINER, Group
 from mpkc.passes.semaphores.needs import MOST_HISTORY
@@ -40,22 +41,25 @@ def fitted_plan(
         if not _share_more(plan, choices, needed - semaphores):
             raise OpError(
                 structure.program,
-                f"{needed} semaphores are needed even with barriers in every loop, and there are {semaphores}: "
+                f"needs {counted(needed, 'semaphore')} even with barriers in every loop, and there are {semaphores}: "
                 f"{needed - semaphores} too many",
             )
         plan = _counting_plan(structure, kind, choices, limit)
+    available = counted(semaphores or 0, "semaphore")
     if choices.finer:
         finer = ", ".join(f"'{name}'" for name in sorted(choices.finer))
         plan.needs.remarks.append(
             (structure.program, f"no iteration boundary can hold a reset of {finer}: their producers share less")
         )
     plan.needs.remarks += [
-        (structure.program, f'there are {semaphores} semaphores: producers of engine "{engine}" share more, {kind}')
+        (
+            structure.program,
+            f'the machine has {available}: producers of engine "{engine}" share more, {kind}',
+        )
         for engine, kind in dict.fromkeys((engine, kind) for (engine, _), kind in choices.coarser.items())
     ]
     plan.needs.remarks += [
-        (op, f"{semaphores} semaphores are too few for this loop without barriers: it gets them")
-        for op in choices.barriers
+        (op, f"{available} for this loop without barriers is too few: it gets them") for op in choices.barriers
     ]
     return plan
 

@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input
 
+from mpkc.dialects.wording import counted
 from mpkc.runtime.neuron.isa import (
     ARITY,
     EVERY,
@@ -214,7 +215,7 @@ class InstructionReader:
         token = line.next
         number = line.integer("the number of a semaphore")
         if not 0 <= number < len(self.declared.semaphores):
-            raise line.error(f"the program declares {len(self.declared.semaphores)} semaphores, from S[0] on", token)
+            raise line.error(f"the program declares {counted(len(self.declared.semaphores), 'semaphore')}", token)
         line.expect("]")
         return number
 

@@ -22,6 +22,7 @@ from mpkc.dialects.sem_distance import Component
 from mpkc.dialects.sem_maxima import maxima_of, most_of
 from mpkc.dialects.sem_order import program_order
 from mpkc.dialects.sem_structure import Edge, Instruction, structure_of, up_to
+from mpkc.dialects.wording import counted, ordinal
 from mpkc.runtime.bindings import Bindings, Scalar, bindings_of
 from mpkc.runtime.declared import check_names
 
@@ -200,10 +201,11 @@ class _Interpreter:
         name = name_of(instruction)
         given = self.bindings.values.get(name, ())
         if earlier >= len(given):
-            has = f"{len(given)} values are bound" if given else "it has no value"
+            has = counted(len(given), "value") if given else "no value"
             raise OpError(
                 instruction.op,
-                f"@{name} runs for the {earlier + 1}. time and {has}: bind one for each execution, {name}=1,2,...",
+                f"@{name} runs for the {ordinal(earlier + 1)} time and has {has}: "
+                f"bind one for each execution, {name}=1,2,...",
             )
         result = instruction.op.results[0]
         self.scalars[result] = self._checked(instruction.op, name, f"@{name}", given[earlier], result.type)
@@ -267,7 +269,7 @@ class _Interpreter:
         self.iteration[-1] += 1
         if most is not None and self.iteration[-1] > most:
             raise OpError(
-                op, f"the loop runs for the {self.iteration[-1]}. time and was declared to run {most} at most"
+                op, f"the loop runs for the {ordinal(self.iteration[-1])} time and was declared to run {most} at most"
             )
         self.left -= 1
         if self.left < 0:

@@ -32,6 +32,7 @@ from mpkc.dialects.tile_worker import (
     RingOp,
     ScalarsOp,
 )
+from mpkc.dialects.wording import ordinal
 from mpkc.runtime.reference.elements import Array, rounded, storage_type, unwritten
 from mpkc.runtime.reference.tile_instructions import INSTRUCTIONS, write
 from mpkc.runtime.reference.tile_views import VIEWS, Values, name_of, read
@@ -169,7 +170,7 @@ class _Interpreter:
 
     def count(self, op: Operation, iteration: int, most: int | None) -> None:
         if most is not None and iteration > most:
-            raise OpError(op, f"the loop runs for the {iteration}. time and was declared to run {most} at most")
+            raise OpError(op, f"the loop runs for the {ordinal(iteration)} time and was declared to run {most} at most")
         self.left -= 1
         if self.left < 0:
             raise OpError(op, f"the loops of the program ran {self.limit} iterations: it seems to run forever")

@@ -17,6 +17,7 @@ from mpkc.dialects.engine import is_declaration, is_instruction, is_value, label
 from mpkc.dialects.sem_control import CONTROL_OPS
 from mpkc.dialects.sem_streams import BarrierOp, IterationOp, ReadOp, StreamOp, StreamsOp, WaitOp
 from mpkc.dialects.sem_structure import Structure, regions_of
+from mpkc.dialects.wording import counted, ordinal
 from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.verify.execution import Iteration, Site, Slot, Step, Trips, Walk, known
 from mpkc.runtime.verify.lanes import Array, Mask, Value
@@ -55,7 +56,8 @@ class Integers:
         most = int(np.max(earlier))
         if len(self.bindings) == 1:
             if most >= len(given[0]):
-                raise OpError(op, f"@{name} runs for the {most + 1}. time and has {len(given[0])} values: bind more")
+                has = counted(len(given[0]), "value")
+                raise OpError(op, f"@{name} runs for the {ordinal(most + 1)} time and has {has}: bind more")
             return int(given[0][most])
         table = self.tables.get(name)
         if table is None:

@@ -315,7 +315,7 @@ CASES: dict[str, Case] = {
     # Data.
     "a missing binding": Case(RUN, ["p.mlir:1:1: error:", "%n has no value", "n=VALUE"], text(SEM)),
     "a missing value": Case(
-        (*RUN, "--bind", "n=2,V=3"), ["p.mlir:5:5: error:", "@V runs for the 2. time and 1 values are bound"], text(SEM)
+        (*RUN, "--bind", "n=2,V=3"), ["p.mlir:5:5: error:", "@V runs for the 2nd time and has 1 value"], text(SEM)
     ),
     "an unknown binding": Case((*RUN, "--bind", "m=2"), ["'m' is neither", "n, V"], text(SEM)),
     "a binding for nothing": Case((*RUN, "--bind", "n=2"), ["--bind does not go with a func.func"], ADD),

@@ -136,8 +136,8 @@ MEMSET @B dst=t@12[3,4]:[8,2]:f32 value=1.0:f32 depth=1
     # A writes 8..11, 16..19, 24..27, 32..35; B 12, 14, 16, 18, 20, 22, 24, 26, 28, ...
     assert (race.buffer, race.first_element, race.last_element, race.count) == ("t", 16, 34, 1)
     assert str(race) == (
-        "race on t[16..34]: nothing orders the write by A on e0 (line 4) and the write by B in iteration [1] on e1 "
-        "(line 7); 1 times"
+        "race on t[16..34]: nothing orders the write by A on e0 (ISA line 4) and the write by B in iteration [1] on e1 "
+        "(ISA line 7); 1 time"
     )
 
 

@@ -175,10 +175,10 @@ def test_values_are_read_in_order_by_every_engine() -> None:
     short = run(body, bindings="V=7", header=header)
     assert (
         short.fault
-        == "e0, line 9: @V runs for the 2. time and 1 values are bound: bind one for each execution, V=1,2,..."
+        == "e0, ISA line 9: @V runs for the 2nd time and has 1 value: bind one for each execution, V=1,2,..."
     )
     early = run(body.replace("READ S[0]>=1", "READ"), bindings="V=7,-2", header=header)
-    assert early.fault == "e1, line 11: reads @V before anything has written it"
+    assert early.fault == "e1, ISA line 11: reads @V before anything has written it"
 
 
 def test_a_deadlock_names_all_that_it_needs() -> None:
@@ -192,7 +192,7 @@ def test_a_deadlock_names_all_that_it_needs() -> None:
     assert result.deadlock.loops == (TripCounts("I3", "A", {"e1": 2, "e2": 5}),)
     assert str(result.deadlock) == (
         "deadlock\n"
-        "e2: I2 in iteration [5] (line 32) waits for I3 >= 3, which is 2; I3 on e1 updates it, and e1 has ended\n"
+        "e2: I2 in iteration [5] (ISA line 32) waits for I3 >= 3, which is 2; I3 on e1 updates it, and e1 has ended\n"
         'I3: the loop "A" has run 2 on e1, 5 on e2'
     )
 
@@ -209,12 +209,12 @@ def test_a_cycle_of_waits_is_a_deadlock_of_both() -> None:
 
 def test_a_wait_for_what_nobody_updates_is_a_deadlock() -> None:
     result = run(".engine e0 registers 0\nNOP S[1]>=1\n")
-    assert str(result.deadlock) == "deadlock\ne0: NOP (line 7) waits for b >= 1, which is 0; no instruction updates it"
+    assert str(result.deadlock) == "deadlock\ne0: NOP (ISA line 7) waits for b >= 1, which is 0; no instruction updates it"
 
 
 def test_a_handshake_that_is_not_met_is_a_deadlock() -> None:
     result = run(".engine e0 registers 0\nHANDSHAKE\nHANDSHAKE\n.engine e1 registers 0\nHANDSHAKE\n")
-    assert str(result.deadlock) == "deadlock\ne0: is at its handshake 2 (line 8), without e1"
+    assert str(result.deadlock) == "deadlock\ne0: is at its handshake 2 (ISA line 8), without e1"
 
 
 def test_a_handshake_of_some_engines_leaves_the_others_alone() -> None:
@@ -225,16 +225,16 @@ def test_a_handshake_of_some_engines_leaves_the_others_alone() -> None:
     assert span(result, "A").issue == 20 + 600
     assert span(result, "B").issue == 0
     stuck = run(f"{body}.engine e2 registers 0\n").deadlock
-    assert str(stuck) == "deadlock\ne0: is at its handshake 1 (line 7), without e2"
+    assert str(stuck) == "deadlock\ne0: is at its handshake 1 (ISA line 7), without e2"
 
 
 @pytest.mark.parametrize(
     ("body", "fault"),
     [
-        ("REGISTER_ALU r0 = r1 div r0", "e, line 7: integer division or modulo by zero"),
-        ("REGISTER_ALU r0 = r1 shl 32 : i32", "e, line 7: a shift by 32 of an integer of 32 bits"),
-        ("L:\nCOMPARE_BRANCH always -> L", "e, line 8: the engines executed 1000 instructions: the program seems"),
-        ("REGISTER_MOVE r0 = 1\nMEMSET dst=t@r0[8]:[1]:f32 value=0.0:f32", "e, line 8: t@1[8]:[1] is not within its 8"),
+        ("REGISTER_ALU r0 = r1 div r0", "e, ISA line 7: integer division or modulo by zero"),
+        ("REGISTER_ALU r0 = r1 shl 32 : i32", "e, ISA line 7: a shift by 32 of an integer of 32 bits"),
+        ("L:\nCOMPARE_BRANCH always -> L", "e, ISA line 8: the engines executed 1000 instructions: the program seems"),
+        ("REGISTER_MOVE r0 = 1\nMEMSET dst=t@r0[8]:[1]:f32 value=0.0:f32", "e, ISA line 8: t@1[8]:[1] is not within its 8"),
     ],
 )
 def test_faults_name_the_line(body: str, fault: str) -> None:

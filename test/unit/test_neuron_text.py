@@ -52,7 +52,7 @@ WRONG: list[tuple[str, str, str]] = [  # a line behind the header, the text that
     ("FLY r0", "FLY", "unknown opcode FLY; there are: REGISTER_MOVE, REGISTER_ALU, COMPARE_BRANCH, DRAIN, HANDSHAKE"),
     ("NOP S[0]>=1 S[0]>=2", "S", "a second wait, but an instruction has at most one: put a NOP with the other one"),
     ("NOP S[0]++@complete S[0]++@complete", "S", "a second update, but an instruction has at most one"),
-    ("NOP S[1]>=1", "1", "the program declares 1 semaphores, from S[0] on"),
+    ("NOP S[1]>=1", "1", "the program declares 1 semaphore"),
     ("NOP S[0]>1", ">", "'>' has no meaning here"),
     ("NOP S[0]=1", "=", "expected '>=' and a threshold, or '++@complete', found '='"),
     ("NOP S[0]+=0@complete", "0", "expected a number, 1 or more, found 0"),

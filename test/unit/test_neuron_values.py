@@ -236,7 +236,7 @@ def test_faults_of_tiles_name_the_line() -> None:
         "IOTA dst=r@0[4]:[1]:i32 start=4:index axis=0",
         f"DMA_GATHER dst={U} src=x@0[6,8]:[8,1]:f32 rows=r@0[4]:[1]:i32",
     ).fault
-    assert text == "e, line 18: asks for row 6, and a value has 6"
+    assert text == "e, ISA line 18: asks for row 6, and a value has 6"
 
 
 def test_time_alone_needs_the_values_that_come_from_memory() -> None:

@@ -303,7 +303,7 @@ PROMISES = {
         "sem.program @p(%n : index) {",
         f"scf.for %i = %c0 to %n step %c1 {{ {X} }} {{most = 3}} }}",
         {"n": 4},
-        "runs for the 4. time and was declared to run 3 at most",
+        "runs for the 4th time and was declared to run 3 at most",
     ),
     "while": (
         "sem.program @p(%n : index) {",
@@ -311,7 +311,7 @@ PROMISES = {
         "scf.condition(%b) %w : index\n} do {\n^bb0(%x : index):\n%y = arith.addi %x, %c1 : index\n"
         "scf.yield %y : index\n} attributes {most = 4} }",
         {"n": 4},
-        "runs for the 5. time and was declared to run 4 at most",
+        "runs for the 5th time and was declared to run 4 at most",
     ),
 }
 
@@ -346,7 +346,7 @@ tile.kernel @k(%counts : !counts, %n : index) engines ["e"] attributes {maxima =
         (2, 5, "%n is 5 and was declared to lie in 0..4"),
         (4, 1, "%v is 4 and was declared to lie in 0..3"),
         (-1, 1, "%v is -1 and"),
-        (3, 1, "the loop runs for the 3. time and was declared to run 2 at most"),
+        (3, 1, "the loop runs for the 3rd time and was declared to run 2 at most"),
     ],
 )
 def test_a_kernel_is_held_to_its_promises(count, n, message):

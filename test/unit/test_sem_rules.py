@@ -210,3 +210,9 @@ def test_instructions_survive_clean_up():
     passes.apply(CONTEXT, module)
     assert len(list(module.walk())) < size
     assert run_program(module.body.block.first_op, {"n": 3, "V": [1, 2, 3]}) == before
+
+
+@pytest.mark.parametrize("kind", ["barrier", "unrolled"])
+def test_kinds_of_loops_are_not_for_instructions(kind):
+    text = f'sem.inst @P engine "e0" cost 1 {{semaphores = "{kind}"}}'
+    refused(text, f"semaphores of kind '{kind}' are for a loop or a conditional: write it on one", 1)

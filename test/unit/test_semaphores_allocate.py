@@ -336,7 +336,7 @@ def test_sharing_comes_before_barriers():
         assert [group.kind for group in made.plan.groups.all.values()] == ["per-engine"]
         assert not barriers(made.streams)
         told = [text for _, text in made.plan.remarks]
-        assert any(text.startswith("there are 1 semaphores: producers of engine") for text in told) == (
+        assert any(text.startswith("the machine has 1 semaphore: producers of engine") for text in told) == (
             kind != "per-engine"
         )
         expect_exact(op, made)

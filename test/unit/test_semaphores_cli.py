@@ -161,13 +161,13 @@ def test_pictures_and_traces(written: Write, tmp_path: Path) -> None:
     [
         (FIG5, [], "program.mlir:1:1: error: the argument n has no value: bind it, n=VALUE"),
         (FIG5, ["--bind", "m=1,n=2"], "'m' is neither an argument nor a value"),
-        (FIG5, ["--bind", "n=1", "--semaphores", "auto"], "'auto' are not supported: use barrier, per-instruction"),
+        (FIG5.replace("cost 64", 'cost 64 {semaphores = "auto"}', 1), ["--bind", "n=1"], "chosen for a whole program"),
         (FIG5, ["--bind", "n=1", "--semaphores", "some"], "unknown kind of semaphores 'some'"),
         (FIG5, ["--bind", "n=1", "--counters", "u8"], "counters of type 'u8': use ui or si"),
         (FIG5, ["--bind", "n=1", "--device", "no"], "unknown device 'no'; there are:"),
         (FIG5, ["--bind", "n=1", "--semaphores", "unrolled"], "program.mlir:5:1: error: can't unroll this loop"),
         (FIG5, ["--bind", "n=1", "--workers", "2"], "--workers does not go with a multi-engine program"),
-        (VALUE, ["--bind", "n=2,V=1"], "@V runs for the 2. time and 1 values are bound"),
+        (VALUE, ["--bind", "n=2,V=1"], "@V runs for the 2nd time and has 1 value"),
     ],
 )  # fmt: skip
 def test_what_is_refused(text: str, options: list[str], message: str, written: Write) -> None:

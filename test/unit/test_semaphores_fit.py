@@ -69,7 +69,7 @@ def test_too_few_semaphores_are_shared() -> None:
     few = compile_program(program_of(NEST), "per-instruction", device(64, 1))
     assert len(many.emission.program.semaphores) == 8
     assert len(few.emission.program.semaphores) <= 1
-    assert any("1 semaphores are too few" in remark for remark in few.remarks)
+    assert any("1 semaphore for this loop" in remark for remark in few.remarks)
 
 
 @pytest.mark.parametrize("text", [FIG5, TILE], ids=["figure5", "tile"])

@@ -9,7 +9,7 @@ from test_sem_random import load
 from test_semaphores_cli import TILE
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
-from mpkc.dialects.diagnostics import verify
+from mpkc.dialects.diagnostics import OpError, verify
 from mpkc.dialects.engine import signal_of
 from mpkc.dialects.sem_structure import structure_of
 from mpkc.engines import Setup, Watched, compiled, run_compiled
@@ -120,3 +120,10 @@ def test_transfers_that_run_once_take_turns_with_a_few_semaphores():
     refused = check_transfers(structure, found.streams, ["load", "store"])
     assert refused.failed == 1
     assert taken.rsplit(".", 1)[0] in refused.failures[0].message
+
+
+@pytest.mark.parametrize(("counters", "least"), [("ui4", "ui5"), ("si4", "si6")])
+def test_counters_that_hold_no_transfer_say_which_do(counters, least):
+    message = f"semaphores of {counters} hold .* at most, and each transfer adds its 16 parts: use {least} or wider"
+    with pytest.raises(OpError, match=message):
+        compiled(*kernel(), Setup("per-loop", QUEUES, counters))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mpkc.dialects.wording import counted
 from mpkc.runtime.reference.elements import Array
 
 
@@ -82,7 +83,7 @@ class BlockedWait:
     passed: bool
 
     def __str__(self) -> str:
-        where = f"{self.engine}: {self.instruction} {_at(self.iteration)}(line {self.line})"
+        where = f"{self.engine}: {self.instruction} {_at(self.iteration)}(ISA line {self.line})"
         waits = f"waits for {self.semaphore} >= {self.threshold}, which is {self.value}"
         if self.by is None:
             return f"{where} {waits}; no instruction updates it"
@@ -106,7 +107,8 @@ class BlockedHandshake:
     missing: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.engine}: is at its handshake {self.number} (line {self.line}), without {', '.join(self.missing)}"
+        where = f"{self.engine}: is at its handshake {self.number} (ISA line {self.line})"
+        return f"{where}, without {', '.join(self.missing)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ class Access:
 
     def __str__(self) -> str:
         what = "write" if self.write else "read"
-        return f"the {what} by {self.instruction} {_at(self.iteration)}on {self.engine} (line {self.line})"
+        return f"the {what} by {self.instruction} {_at(self.iteration)}on {self.engine} (ISA line {self.line})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ class Race:
 
     def __str__(self) -> str:
         where = f"{self.buffer}[{self.first_element}..{self.last_element}]"
-        return f"race on {where}: nothing orders {self.earlier} and {self.later}; {self.count} times"
+        return f"race on {where}: nothing orders {self.earlier} and {self.later}; {counted(self.count, 'time')}"
 
 
 @dataclass(frozen=True, slots=True)

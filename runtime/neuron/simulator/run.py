@@ -7,6 +7,7 @@ after its issue, and not before those ahead of it. What it writes becomes visibl
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from mpkc.dialects.wording import counted
 from mpkc.runtime.bindings import Bindings, Scalar, bindings_of
 from mpkc.runtime.machine import Machine
 from mpkc.runtime.neuron.isa import (
@@ -92,18 +93,22 @@ def _check_machine(program: Program, machine: Machine) -> None:
             raise ValueError(f"{machine.name} has no engine {engine.name}; there are: {', '.join(machine.engines)}")
         most = machine.limits.registers
         if most is not None and engine.registers > most:
-            raise ValueError(f"engine {engine.name} uses {engine.registers} registers, and {machine.name} has {most}")
+            raise ValueError(
+                f"engine {engine.name} uses {counted(engine.registers, 'register')}, and {machine.name} has {most}"
+            )
         parts = machine.dma.parts if machine.dma and engine.name in machine.dma.queues else None
         for issued in engine.instructions:
             amount = issued.update.amount if isinstance(issued, Issued) and issued.update else parts
             if parts is not None and amount != parts:
                 raise ValueError(
-                    f"line {issued.line}: {engine.name} is a DMA queue of {machine.name}: an update on it is one for "
-                    f"each of {parts} parts, +={parts}, not {amount}"
+                    f"ISA line {issued.line}: {engine.name} is a DMA queue of {machine.name}: an update on it is one "
+                    f"for each of {parts} parts, +={parts}, not {amount}"
                 )
     most = machine.limits.semaphores
     if most is not None and len(program.semaphores) > most:
-        raise ValueError(f"the program uses {len(program.semaphores)} semaphores, and {machine.name} has {most}")
+        raise ValueError(
+            f"the program uses {counted(len(program.semaphores), 'semaphore')}, and {machine.name} has {most}"
+        )
 
 
 def _mailboxes(program: Program, given: Given, values: bool) -> dict[str, Mailbox]:

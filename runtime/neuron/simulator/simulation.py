@@ -126,7 +126,7 @@ class Simulation:
 
     def stop_at(self, engine: EngineState, line: int, err: Exception) -> None:
         """Something is wrong with the instruction in that line."""
-        self.fault = f"{engine.name}, line {line}: {err}"
+        self.fault = f"{engine.name}, ISA line {line}: {err}"
 
     def _push(self, time: float, action: Callable[[float, int], None]) -> None:
         heappush(self._events, (time, self._ticket, action))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpkc.dialects.tile_types import is_float
+from mpkc.dialects.wording import counted, ordinal
 from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.neuron.alu import wrapped
 from mpkc.runtime.neuron.isa import INDEX_BITS, Program
@@ -99,7 +100,7 @@ class Mailbox:
         for values in self.bound.values() if self.bound is not None else ():
             if number >= len(values):
                 raise Fault(
-                    f"@{self.name} runs for the {number + 1}. time and {len(values)} values are bound: "
+                    f"@{self.name} runs for the {ordinal(number + 1)} time and has {counted(len(values), 'value')}: "
                     f"bind one for each execution, {self.name}=1,2,..."
                 )
         return number

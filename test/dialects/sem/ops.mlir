@@ -41,7 +41,7 @@ sem.program @all(%n : index, %flag : i1) attributes {semaphores = "per-loop"} {
     scf.if %flag {
       sem.inst @T engine "e1" cost 1 after [@T offset 1]
     } else {
-      sem.inst @E engine "e1" cost 1 after [] {semaphores = "barrier"}
+      sem.inst @E engine "e1" cost 1 after [] {semaphores = "per-instruction"}
     } {semaphores = "unrolled"}
     %more = sem.value @W engine "e2" cost 10 after [@T offset 0, @E offset 1] {hot} : i1
     scf.while (%w = %more) : (i1) -> (i1) {
@@ -71,7 +71,7 @@ sem.program @all(%n : index, %flag : i1) attributes {semaphores = "per-loop"} {
 // CHECK-NEXT:      scf.if %flag {
 // CHECK-NEXT:        sem.inst @T engine "e1" cost 1 after [@T offset 1]
 // CHECK-NEXT:      } else {
-// CHECK-NEXT:        sem.inst @E engine "e1" cost 1 after [] {semaphores = "barrier"}
+// CHECK-NEXT:        sem.inst @E engine "e1" cost 1 after [] {semaphores = "per-instruction"}
 // CHECK-NEXT:      }{semaphores = "unrolled"}
 // CHECK-NEXT:      %more = sem.value @W engine "e2" cost 10 after [@T offset 0, @E offset 1] {hot} : i1
 // CHECK-NEXT:      %{{.*}} = scf.while (%w = %more) : (i1) -> i1 {
