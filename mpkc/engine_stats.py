@@ -9,7 +9,7 @@ from mpkc.dialects.sem_structure import structure_of
 from mpkc.passes.semaphores.needs import Form, Need
 from mpkc.passes.semaphores.plan import Plan
 from mpkc.runtime.machine import Machine
-from mpkc.semaphores import KINDS, Compiled, EngineProgram, compile_program, prepare
+from mpkc.semaphores import ALLOCATED, Compiled, EngineProgram, compile_program, prepare
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def engine_stats(program: EngineProgram, machine: Machine, counters: str | None)
     structure = structure_of(prepared)
     rows: list[KindRow] = []
     forms = Counter[str]()
-    for kind in KINDS:
+    for kind in (*ALLOCATED, "unrolled"):
         try:
             found = compile_program(program, kind, machine, counters)
         except OpError as err:

@@ -11,6 +11,7 @@ from functools import cached_property
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
+from mpkc.auto import Choice, choose
 from mpkc.dialects import sem, tile
 from mpkc.dialects.diagnostics import OpError, describe, verify
 from mpkc.dialects.engine import engine_of, is_instruction, label_of
@@ -36,7 +37,9 @@ from mpkc.runtime.neuron.text import print_isa
 EngineProgram = sem.ProgramOp | tile.KernelOp
 """A multi-engine program."""
 
-KINDS = (*ALLOCATED, "unrolled")
+KINDS = (*ALLOCATED, "unrolled", "auto")
+
+HISTORY_OF_LEAN = 3  # iterations back that registers keep, where a mask would take more operations
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,14 @@ def compile_program(program: EngineProgram, kind: str, machine: Machine, counter
     """
     counters = counters or counters_of(machine)
     prepared = prepare(program, kind, machine)
-    return _Fitting(prepared, _left(kind), machine, counters).run()
+    if kind != "auto":
+        return _Fitting(prepared, _left(kind), machine, counters).run()
+
+    def emitted(candidate: EngineProgram, choice: Choice) -> Emission:
+        return _Fitting(candidate, choice.kind, machine, counters, choice.lean).run().emission
+
+    choice = choose(prepared, machine, emitted)
+    return _Fitting(choice.given_to(prepared), choice.kind, machine, counters, choice.lean).run()
 
 
 def read_streams(program: EngineProgram, streams: StreamsOp, kind: str, machine: Machine) -> Compiled:
@@ -157,8 +167,8 @@ def clean_up(streams: StreamsOp, lean: bool = False) -> None:
 
 
 def _left(kind: str) -> str:
-    """The kind for what is left of a program once it is unrolled."""
-    return "per-engine" if kind == "unrolled" else kind
+    """The kind for what is left of a program once it is unrolled, or says itself what was chosen for it."""
+    return {"unrolled": "per-engine", "auto": "per-loop"}.get(kind, kind)
 
 
 def _kind(op: Operation) -> str | None:
@@ -167,9 +177,10 @@ def _kind(op: Operation) -> str | None:
 
 
 def _check_kinds(program: EngineProgram, kind: str) -> None:
+    for op in program.walk():
+        if _kind(op) == "auto":
+            raise OpError(op, "semaphores of kind 'auto' are chosen for a whole program: give --semaphores auto")
     for op, each in ((program, kind), *((op, _kind(op)) for op in program.walk())):
-        if each == "auto":
-            raise OpError(op, f"semaphores of kind 'auto' are not supported: use {', '.join(KINDS)}")
         if each is not None and each not in KINDS:
             raise OpError(op, f"unknown kind of semaphores '{each}': use {', '.join(KINDS)}")
 
@@ -181,7 +192,8 @@ def _named(emitted: Emission, program: EngineProgram) -> Emission:
 class _Fitting:
     """Compiles a program until it fits the registers."""
 
-    def __init__(self, program: EngineProgram, kind: str, machine: Machine, counters: str):
+    def __init__(self, program: EngineProgram, kind: str, machine: Machine, counters: str, lean: bool = False):
+        self.lean = lean
         self.program, self.kind, self.machine, self.counters = program, kind, machine, counters
         counter_type(counters)
         self.told: list[tuple[Operation, str]] = []
@@ -190,7 +202,10 @@ class _Fitting:
         history = MOST_HISTORY
         while True:
             semaphores, parts = self.machine.limits.semaphores, parts_of(self.machine)
-            allocation = allocate(self.program, self.kind, self.counters, semaphores, history, parts=parts)
+            shifted = min(history, HISTORY_OF_LEAN) if self.lean else 0
+            allocation = allocate(
+                self.program, self.kind, self.counters, semaphores, history, parts=parts, shifted=shifted
+            )
             try:
                 return self.compiled(allocation)
             except TooManyRegisters as err:
@@ -209,7 +224,7 @@ class _Fitting:
     def compiled(self, allocation: Allocation) -> Compiled:
         streams, plan = allocation.streams, allocation.plan
         ModuleOp([streams])  # passes want operations that stand in a block
-        clean_up(streams)
+        clean_up(streams, self.lean)
         verify(streams)
         emitted = _named(emission(streams, self.machine), self.program)
         return Compiled(self.program, streams, plan, emitted, (*plan.remarks, *self.told))

@@ -106,7 +106,7 @@ def test_streams_of_another_program_do_not(written: Write) -> None:
     ("text", "options", "message"),
     [
         (FIG5, ["--schedulers", "2"], "--schedulers does not go with a multi-engine program"),
-        (FIG5, ["--semaphores", "auto"], "'auto' are not supported"),
+        (FIG5, ["--semaphores", "some"], "unknown kind of semaphores 'some'"),
         (FIG5.replace("after [@P offset 2]", "after [@Q offset 2]"), [], "program.mlir:9:1: error:"),
     ],
 )
