@@ -97,6 +97,7 @@ def compile_program(program: EngineProgram, kind: str, machine: Machine, counter
         ValueError: counters that are none.
     """
     counters = counters or counters_of(machine)
+    kind = "auto" if _kind(program) == "auto" else kind
     prepared = prepare(program, kind, machine)
     if kind != "auto":
         return _Fitting(prepared, _left(kind), machine, counters).run()
@@ -178,8 +179,8 @@ def _kind(op: Operation) -> str | None:
 
 def _check_kinds(program: EngineProgram, kind: str) -> None:
     for op in program.walk():
-        if _kind(op) == "auto":
-            raise OpError(op, "semaphores of kind 'auto' are chosen for a whole program: give --semaphores auto")
+        if op is not program and _kind(op) == "auto":
+            raise OpError(op, "semaphores of kind 'auto' are chosen for a whole program")
     for op, each in ((program, kind), *((op, _kind(op)) for op in program.walk())):
         if each is not None and each not in KINDS:
             raise OpError(op, f"unknown kind of semaphores '{each}': use {', '.join(KINDS)}")

@@ -63,6 +63,12 @@ def test_what_is_chosen_stands_in_the_program():
     assert again.emission.program.semaphores == chosen.emission.program.semaphores
 
 
+def test_a_program_may_ask_for_it():
+    asking = parsed(BOUNDED.replace("attributes {", 'attributes {semaphores = "auto", '))
+    asked = compile_program(asking, "per-loop", GENERIC)
+    assert asked.text == compile_program(parsed(BOUNDED), "auto", GENERIC).text
+
+
 def test_registers_keep_thresholds():
     """On machines of signed counters, nothing is computed for the waits of a pipeline but what the loop computes."""
     signed = replace(GENERIC, semaphore=replace(GENERIC.semaphore, signed=True))
