@@ -1,0 +1,76 @@
+(** Programs as every engine sees them: for each loop, the body that the engine runs.
+
+    Loops and instructions are keys into the maps of the semantics, so identifiers are unique (UniqueLoopIds and
+    UniqueInstrIds of the paper, section 7.4). The block of the program is one more body, that of [top]. Tree.v makes such tables
+    of syntax trees. *)
+From Coq Require Import Arith Lia List Bool.
+Import ListNotations.
+
+Definition engine := nat.
+Definition loop := nat.         (* or a branch of a conditional *)
+Definition instr := nat.
+Definition top : loop := 0.
+
+Inductive stmt :=
+  | Instr (i : instr)
+  | Loop (l : loop)
+  | If (a b : loop).            (* then, else *)
+
+Record program := {
+  body : engine -> loop -> list stmt;
+  parent : loop -> loop;
+  depth : loop -> nat;
+  loop_of : instr -> loop;
+  engine_of : instr -> engine;
+  signals : instr -> bool }.    (* only what is waited for updates a semaphore *)
+
+(** The bodies that a statement holds, and the instructions that stand directly in a body. *)
+Definition child (s : stmt) : list loop := match s with Instr _ => [] | Loop l => [l] | If a b => [a; b] end.
+Definition children (b : list stmt) : list loop := flat_map child b.
+Definition instrs (b : list stmt) : list instr := flat_map (fun s => match s with Instr i => [i] | _ => [] end) b.
+
+(** [under P A B]: B is A, or stands in it. *)
+Inductive under (P : program) (A : loop) : loop -> Prop :=
+  | under_refl : under P A A
+  | under_step : forall B, B <> top -> under P A (parent P B) -> under P A B.
+
+Record well_formed (P : program) : Prop := {
+  wf_parent_top : parent P top = top;
+  wf_depth : forall l, l <> top -> depth P l = S (depth P (parent P l));
+  wf_child : forall e l c, In c (children (body P e l)) -> c <> top /\ parent P c = l;
+  wf_instr : forall e l i, In (Instr i) (body P e l) -> loop_of P i = l /\ engine_of P i = e;
+  wf_instrs : forall e l, NoDup (instrs (body P e l));
+  wf_children : forall e l, NoDup (children (body P e l)) }.
+
+(** ** Dependencies *)
+
+(** A consumer waits for all that [producer] did up to the iteration [distance] back of [carrier]. Not [within]: also
+    for what it did in earlier runs of [carrier], where the iteration [distance] back is of none (the order between the
+    reads of a value and its next write). *)
+Record dep := { producer : instr; carrier : loop; distance : nat; within : bool; history : bool }.
+
+(** A mask is only needed where a distance may point in front of the first iteration. *)
+Definition masked (d : dep) : bool := within d && (0 <? distance d).
+
+(** The cases that have an exact formula over the counters of the consumer's engine (section 5.2): *)
+Inductive allocatable (P : program) (c : instr) (d : dep) : Prop :=
+  (** the producer stands in the carrier itself; *)
+  | back : loop_of P (producer d) = carrier d -> history d = false -> allocatable P c d
+  (** the dependency is not carried, and the producer stands deeper; *)
+  | now : loop_of P (producer d) <> carrier d -> under P (carrier d) (loop_of P (producer d)) -> distance d = 0 ->
+      history d = false -> allocatable P c d
+  (** it is carried at distance 1, the producer stands deeper and the consumer comes first; *)
+  | passed : forall pre X rest B, loop_of P (producer d) <> carrier d -> distance d = 1 ->
+      B <> top -> parent P B = carrier d -> under P B (loop_of P (producer d)) ->
+      body P (engine_of P c) (carrier d) = pre ++ X :: rest -> In B (children rest) ->
+      (X = Instr c \/ exists C, In C (child X) /\ under P C (loop_of P c)) -> history d = false -> allocatable P c d
+  (** or a history tells: registers hold what the counter of the producer's loop was when an iteration ended. *)
+  | ended : under P (carrier d) (loop_of P (producer d)) -> 1 <= distance d -> history d = true -> allocatable P c d.
+
+Definition well_placed (P : program) (c : instr) (d : dep) : Prop :=
+  under P (carrier d) (loop_of P c) /\
+  In (Instr (producer d)) (body P (engine_of P (producer d)) (loop_of P (producer d))) /\
+  signals P (producer d) = true.
+
+Definition Allocatable (P : program) (deps : instr -> list dep) : Prop :=
+  forall c d, In d (deps c) -> well_placed P c d /\ allocatable P c d.

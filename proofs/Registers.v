@@ -1,0 +1,365 @@
+(** What the registers of an engine hold: [owed_exact] says that at an issue they compute the retirements that
+    condition (1) asks for, in each allocatable case. All here is local to one engine. *)
+From Coq Require Import Arith Lia List Bool.
+Import ListNotations.
+From Mpkc Require Import Arithmetic Program Machine.
+
+Section Local.
+Variable m : machine.
+Notation P := (program_of m).
+Hypothesis W : well_formed P.
+Notation under := (under P).  Notation body := (body P).  Notation parent := (parent P).  Notation depth := (depth P).
+
+(** ** The tree of loops *)
+Lemma under_depth : forall A B, under A B -> depth A <= depth B.
+Proof. induction 1; [lia|]. rewrite (wf_depth _ W B) by assumption. lia. Qed.
+Lemma under_eq : forall A B, under A B -> depth A = depth B -> A = B.
+Proof.
+  destruct 1; intro E; [reflexivity|]. apply under_depth in H0. rewrite (wf_depth _ W B H) in E. lia.
+Qed.
+Lemma under_comparable : forall A Q, under A Q -> forall B, under B Q -> under A B \/ under B A.
+Proof.
+  induction 1 as [|Q Hn HA IH]; intros B HB; [right; exact HB|].
+  inversion HB; subst; [left; econstructor; eassumption | apply IH; assumption].
+Qed.
+Lemma under_same : forall A B Q, under A Q -> under B Q -> depth A = depth B -> A = B.
+Proof. intros. destruct (under_comparable A Q H B H0) as [U|U]; [|symmetry]; apply under_eq; auto. Qed.
+Lemma under_parent : forall A B, under B A -> B <> top -> under (parent B) A.
+Proof. induction 1; intros; [apply under_step; [assumption | constructor] | apply under_step; auto]. Qed.
+Lemma child_depth : forall e l c, In c (children (body e l)) -> depth c = S (depth l).
+Proof. intros. destruct (wf_child _ W _ _ _ H) as [A <-]. apply wf_depth; assumption. Qed.
+
+(** ** Continuations *)
+Definition suffix {A} (s l : list A) := exists p, l = p ++ s.
+Lemma suffix_in : forall A (x : A) s l, suffix s l -> In x s -> In x l.
+Proof. intros A x s l [p ->] H. apply in_or_app; auto. Qed.
+Lemma suffix_tail : forall A (x : A) s l, suffix (x :: s) l -> suffix s l.
+Proof. intros A x s l [p ->]. exists (p ++ [x]). rewrite <- app_assoc. reflexivity. Qed.
+Lemma suffix_children : forall c s l, suffix s l -> In c (children s) -> In c (children l).
+Proof. intros c s l [p ->] H. unfold children. rewrite flat_map_app. apply in_or_app; auto. Qed.
+Lemma suffix_after : forall s rest l, suffix (s :: rest) l -> suffix (after s rest) l.
+Proof. intros s rest l H. destruct s; simpl; eauto using suffix_tail. Qed.
+
+Inductive good (e : engine) : frames -> Prop :=
+| good_top : forall rest, suffix rest (body e top) -> good e [(top, rest)]
+| good_push : forall x rest y s rest' fs, suffix rest (body e x) -> In x (child s) ->
+    good e ((y, s :: rest') :: fs) -> good e ((x, rest) :: (y, s :: rest') :: fs).
+
+Lemma good_suffix : forall e fs, good e fs -> forall S rest, In (S, rest) fs -> suffix rest (body e S).
+Proof. induction 1; intros S r [E|E]; try (inversion E; subst; assumption); try contradiction; eauto. Qed.
+Lemma head_child : forall x s rest, In x (child s) -> In x (children (s :: rest)).
+Proof. intros. simpl. apply in_or_app; auto. Qed.
+Lemma good_parent : forall e x rest y s rest' fs, good e ((x, rest) :: (y, s :: rest') :: fs) ->
+  x <> top /\ parent x = y.
+Proof.
+  intros. inversion H; subst. eapply (wf_child _ W e). eapply suffix_children;
+  [eapply good_suffix; [eassumption | left; reflexivity] | apply head_child; assumption].
+Qed.
+Lemma good_in_under : forall e fs, good e fs -> forall x rest t, fs = (x, rest) :: t ->
+  forall S, In S (loops fs) -> under S x.
+Proof.
+  induction 1; intros x0 r0 t E S HS; inversion E; subst; simpl in HS.
+  - destruct HS as [<-|[]]. constructor.
+  - destruct HS as [<-|HS]; [constructor|].
+    destruct (good_parent e x0 r0 y s rest' fs ltac:(econstructor; eassumption)) as [Q1 Q2].
+    apply under_step; [assumption|]. rewrite Q2. eapply IHgood; [reflexivity | exact HS].
+Qed.
+Lemma good_under_in : forall e fs, good e fs -> forall x rest t, fs = (x, rest) :: t ->
+  forall S, under S x -> In S (loops fs).
+Proof.
+  induction 1; intros x0 r0 t E S HS; inversion E; subst; simpl.
+  - inversion HS; subst; auto; congruence.
+  - inversion HS; subst; auto. right.
+    destruct (good_parent e x0 r0 y s rest' fs ltac:(econstructor; eassumption)) as [Q1 Q2].
+    rewrite Q2 in H3. apply (IHgood _ _ _ eq_refl _ H3).
+Qed.
+Lemma good_top_in : forall e fs, good e fs -> In top (loops fs).
+Proof. induction 1; simpl; auto. Qed.
+(** a frame further out stands at the statement that the next one entered *)
+Lemma good_inner : forall e fs, good e fs -> forall x rest t, fs = (x, rest) :: t ->
+  forall S rs, In (S, rs) t -> exists y s rs', rs = s :: rs' /\ In y (child s) /\ y <> top /\ parent y = S /\ under y x.
+Proof.
+  induction 1; intros x0 r0 t E S rs HS; inversion E; subst; [destruct HS|].
+  destruct (good_parent e x0 r0 y s rest' fs ltac:(econstructor; eassumption)) as [Q1 Q2].
+  destruct HS as [HS|HS].
+  - inversion HS; subst. exists x0, s, rest'. repeat split; auto. constructor.
+  - destruct (IHgood _ _ _ eq_refl _ _ HS) as (y' & s' & rs' & -> & ? & ? & ? & ?).
+    exists y', s', rs'; repeat split; auto. apply under_step; [assumption|]. congruence.
+Qed.
+Lemma good_depth : forall e x rest t, good e ((x, rest) :: t) -> forall S rs, In (S, rs) t -> depth S < depth x.
+Proof.
+  intros. destruct (good_inner _ _ H _ _ _ eq_refl _ _ H0) as (y & s & rs' & _ & _ & YT & YP & YU).
+  apply under_depth in YU. rewrite (wf_depth _ W y YT), YP in YU. lia.
+Qed.
+Lemma loops_in : forall l fs, In l (loops fs) -> exists rs, In (l, rs) fs.
+Proof. intros l fs H. apply in_map_iff in H. destruct H as [[l' rs] [E H]]. simpl in E. subst. eauto. Qed.
+
+Lemma children_app : forall a b, children (a ++ b) = children a ++ children b.
+Proof. intros. apply flat_map_app. Qed.
+Lemma child_in : forall c X a b, In c (child X) -> In c (children (a ++ X :: b)).
+Proof. intros. rewrite children_app. apply in_or_app. right. apply head_child. assumption. Qed.
+Lemma disjoint : forall (l l' : list loop) c, NoDup (l ++ l') -> In c l -> In c l' -> False.
+Proof.
+  induction l as [|x l IH]; simpl; [tauto|]. intros l' c D [->|Hc] H'; inversion D; subst; [|eauto].
+  apply H1. apply in_or_app; auto.
+Qed.
+Lemma nodup_right : forall (l l' : list loop), NoDup (l ++ l') -> NoDup l'.
+Proof. induction l; simpl; intros l' D; [assumption|]. inversion D; auto. Qed.
+Lemma same_rest : forall c X Y (a b a' b' : list stmt), NoDup (children (a ++ X :: b)) ->
+  In c (child X) -> In c (child Y) -> a ++ X :: b = a' ++ Y :: b' -> b = b'.
+Proof.
+  induction a as [|y a IH]; intros b a' b' D HX HY E; destruct a' as [|z a']; simpl in *; injection E as E1 E2; auto.
+  - exfalso. apply (disjoint _ _ c D); [assumption|]. rewrite E2. apply child_in; assumption.
+  - exfalso. apply (disjoint _ _ c D); [congruence | apply child_in; assumption].
+  - eapply IH; eauto using nodup_right.
+Qed.
+Lemma same_rest_instr : forall c (a b a' b' : list stmt), NoDup (instrs (a ++ Instr c :: b)) ->
+  a ++ Instr c :: b = a' ++ Instr c :: b' -> b = b'.
+Proof.
+  assert (IN : forall c a b, In c (instrs (a ++ Instr c :: b))).
+  { intros. unfold instrs. rewrite flat_map_app. apply in_or_app. right. left. reflexivity. }
+  induction a as [|y a IH]; intros b a' b' D E; destruct a' as [|z a']; simpl in *; inversion E; subst; auto.
+  - exfalso. inversion D; subst. apply H1. apply IN.
+  - exfalso. inversion D; subst. apply H1. apply IN.
+  - eapply IH; eauto. destruct z; simpl in D; [inversion D|..]; assumption.
+Qed.
+
+(** ** Counters and history *)
+Variable keeps_trip : loop -> bool.
+
+Record counted (e : engine) (fs : frames) (H : hist) (r : regs) : Prop := {
+  c_good : good e fs;
+  c_top : H top 1 top = 1;
+  c_fresh : forall S n Q, entries H S < n -> H S n Q = 0;
+  c_upto : forall S Q, under S Q -> upto H S (entries H S) Q = entries H Q;
+  c_once : forall S n, 1 <= n <= entries H S -> H S n S = 1;
+  c_active : forall S, In S (loops fs) -> 1 <= entries H S;
+  c_trip : forall S, In S (loops fs) -> 1 <= trip m H S;
+  c_ahead : forall S rest, In (S, rest) fs -> forall B Q, In B (children (tl rest)) -> under B Q ->
+    H S (entries H S) Q = 0;
+  r_mono : forall l, value (mono r) l = entries H l;
+  r_trip : forall l, keeps_trip l = true -> value (trips r) l = trip m H l;
+  r_past : forall S k Q, under S Q -> 1 <= k -> past r S k Q = upto H S (entries H S - k) Q }.
+
+(** moves that enter nothing *)
+Lemma counted_fewer : forall e fs fs' H r, counted e fs H r -> good e fs' ->
+  (forall S, In S (loops fs') -> In S (loops fs)) ->
+  (forall S rest B, In (S, rest) fs' -> In B (children (tl rest)) ->
+    exists rest', In (S, rest') fs /\ In B (children (tl rest'))) ->
+  counted e fs' H r.
+Proof.
+  intros e fs fs' H r I G A B. destruct I. constructor; auto.
+  intros S rest HS Bl Q HB U. destruct (B _ _ _ HS HB) as (r' & H1 & H2). eauto.
+Qed.
+Lemma children_tail : forall B rest, In B (children (tl rest)) -> In B (children rest).
+Proof. intros B [|s rest] H; [exact H | simpl; apply in_or_app; auto]. Qed.
+Lemma good_next : forall e x s rest fs, good e ((x, s :: rest) :: fs) -> good e ((x, rest) :: fs).
+Proof. intros. inversion H; subst; constructor; eauto using suffix_tail. Qed.
+Lemma counted_next : forall e x s rest fs H r, counted e ((x, s :: rest) :: fs) H r -> counted e ((x, rest) :: fs) H r.
+Proof.
+  intros. eapply counted_fewer; eauto using good_next, c_good.
+  intros S r' B [E|E] HB.
+  - inversion E; subst. exists (s :: r'). split; [left; auto | apply children_tail; assumption].
+  - exists r'. split; [right|]; auto.
+Qed.
+Lemma counted_back : forall e l y s rest fs H r, counted e ((l, []) :: (y, s :: rest) :: fs) H r ->
+  counted e ((y, after s rest) :: fs) H r.
+Proof.
+  intros. assert (G := c_good _ _ _ _ H0). inversion G; subst.
+  assert (I : counted e ((y, s :: rest) :: fs) H r).
+  { eapply counted_fewer; eauto; [simpl; auto|]. intros. eexists; split; [right; eassumption | assumption]. }
+  destruct s; simpl; try assumption; eapply counted_next; eassumption.
+Qed.
+
+Section Entering.
+Variables (e : engine) (x l : loop) (s : stmt) (rest : list stmt) (fs : frames) (H : hist) (r : regs).
+Hypothesis I0 : counted e ((x, s :: rest) :: fs) H r.
+Hypothesis HC : In l (child s).
+Let fs' := (l, body e l) :: (x, s :: rest) :: fs.
+Let H' := enter_hist (loops fs') l H.
+
+Lemma enter_good : good e fs'.
+Proof. constructor; [exists []; reflexivity | assumption | apply (c_good _ _ _ _ I0)]. Qed.
+Lemma enter_parent : l <> top /\ parent l = x.
+Proof. eapply good_parent. apply enter_good. Qed.
+Lemma enter_neq : l <> x.
+Proof.
+  destruct enter_parent as [A B]. intro E. assert (D := wf_depth _ W l A). rewrite B, <- E in D. lia.
+Qed.
+Lemma mem_in : forall S A, mem S A = true <-> In S A.
+Proof.
+  intros. unfold mem. rewrite existsb_exists. split.
+  - intros (y & Hy & E). apply Nat.eqb_eq in E. subst; auto.
+  - intro. exists S. rewrite Nat.eqb_refl; auto.
+Qed.
+Lemma enter_at : forall S n Q, In S (loops fs') -> H' S n Q = H S n Q +
+  (if (Q =? l) && (n =? entries H S + (if S =? l then 1 else 0)) then 1 else 0).
+Proof.
+  intros. unfold H', enter_hist. rewrite (proj2 (mem_in S (loops fs'))) by assumption.
+  rewrite andb_true_r. reflexivity.
+Qed.
+Lemma enter_other : forall S n Q, Q <> l -> H' S n Q = H S n Q.
+Proof. intros. unfold H', enter_hist. rewrite (proj2 (Nat.eqb_neq Q l)) by assumption. simpl. lia. Qed.
+Lemma enter_before : forall S n Q, n <> entries H S + (if S =? l then 1 else 0) -> H' S n Q = H S n Q.
+Proof. intros. unfold H', enter_hist. rewrite (proj2 (Nat.eqb_neq n _) H0), andb_false_r. lia. Qed.
+Lemma enter_entries : forall Q, entries H' Q = entries H Q + (if Q =? l then 1 else 0).
+Proof.
+  intro Q. unfold entries at 1. rewrite enter_at by (apply (good_top_in e), enter_good).
+  destruct enter_parent as [A _]. rewrite (proj2 (Nat.eqb_neq top l)) by congruence.
+  unfold entries at 1. rewrite (c_top _ _ _ _ I0). simpl. rewrite andb_true_r. reflexivity.
+Qed.
+Lemma enter_active : forall S, In S (loops fs') <-> under S l.
+Proof. intro; split; intro; [eapply good_in_under | eapply good_under_in]; eauto using enter_good; reflexivity. Qed.
+Lemma upto_ext : forall G G' S Q n, (forall i, 1 <= i <= n -> G' S i Q = G S i Q) -> upto G' S n Q = upto G S n Q.
+Proof. induction n; intros; simpl; [reflexivity|]. rewrite IHn, H0 by (intros; try apply H0; lia). reflexivity. Qed.
+(** whole iterations before the current one do not change *)
+Lemma upto_before : forall S Q n, n < entries H S + (if S =? l then 1 else 0) -> upto H' S n Q = upto H S n Q.
+Proof. intros. apply upto_ext. intros. apply enter_before. lia. Qed.
+
+Lemma enter_upto : forall S Q, under S Q -> upto H' S (entries H' S) Q = entries H' Q.
+Proof.
+  intros S Q U. rewrite !enter_entries. destruct (Nat.eqb_spec Q l) as [->|N].
+  - assert (A := proj2 (enter_active S) U).
+    destruct (Nat.eqb_spec S l) as [->|NS].
+    + rewrite Nat.add_1_r. simpl. rewrite upto_before by (rewrite Nat.eqb_refl; lia).
+      rewrite (c_upto _ _ _ _ I0) by constructor. rewrite enter_at by assumption.
+      rewrite (c_fresh _ _ _ _ I0) by lia. rewrite Nat.eqb_refl.
+      replace (S (entries H l) =? entries H l + 1) with true by (symmetry; apply Nat.eqb_eq; lia). simpl. lia.
+    + assert (HP : 1 <= entries H S) by (apply (c_active _ _ _ _ I0); simpl in A |- *; intuition congruence).
+      rewrite Nat.add_0_r. destruct (entries H S) as [|n] eqn:En; [lia|]. simpl.
+      rewrite upto_before by (rewrite En, (proj2 (Nat.eqb_neq S l) NS); lia).
+      rewrite enter_at by assumption.
+      rewrite Nat.eqb_refl, (proj2 (Nat.eqb_neq S l) NS), En, Nat.add_0_r, Nat.eqb_refl. simpl.
+      assert (X := c_upto _ _ _ _ I0 S l U). rewrite En in X. simpl in X. lia.
+  - rewrite Nat.add_0_r. rewrite (upto_ext H H' S Q) by (intros; apply enter_other; assumption).
+    destruct (Nat.eqb_spec S l) as [->|NS].
+    + rewrite Nat.add_1_r. simpl. rewrite (c_upto _ _ _ _ I0) by assumption.
+      rewrite (c_fresh _ _ _ _ I0) by lia. lia.
+    + rewrite Nat.add_0_r. apply (c_upto _ _ _ _ I0); assumption.
+Qed.
+Lemma enter_trip : forall c, trip m H' c =
+  if c =? l then trip m H l + 1 else if c =? top then trip m H c else if parent c =? l then 0 else trip m H c.
+Proof.
+  destruct enter_parent as [Lt Px]. assert (NX := enter_neq).
+  intro c. unfold trip. rewrite enter_entries. destruct (Nat.eqb_spec c l) as [->|N].
+  - rewrite Px, (proj2 (Nat.eqb_neq x l)), Nat.add_0_r by congruence.
+    rewrite enter_at by (right; left; reflexivity).
+    rewrite Nat.eqb_refl, (proj2 (Nat.eqb_neq x l)), Nat.add_0_r, Nat.eqb_refl by congruence. reflexivity.
+  - rewrite enter_other by assumption. destruct (Nat.eqb_spec c top) as [->|NT].
+    + rewrite (wf_parent_top _ W), (proj2 (Nat.eqb_neq top l)), Nat.add_0_r by congruence. reflexivity.
+    + destruct (Nat.eqb_spec (parent c) l) as [->|E]; [apply (c_fresh _ _ _ _ I0); lia|].
+      rewrite Nat.add_0_r. reflexivity.
+Qed.
+
+Lemma counted_enter : counted e fs' H' (enter_regs m keeps_trip l r).
+Proof.
+  destruct enter_parent as [Lt Px]. assert (G := c_good _ _ _ _ I0).
+  constructor.
+  - apply enter_good.
+  - rewrite enter_other by congruence. apply (c_top _ _ _ _ I0).
+  - intros S n Q Hn. rewrite enter_entries in Hn. rewrite enter_before by (intro; lia).
+    apply (c_fresh _ _ _ _ I0). destruct (S =? l); lia.
+  - apply enter_upto.
+  - intros S n Hn. rewrite enter_entries in Hn. destruct (Nat.eqb_spec S l) as [->|N].
+    + destruct (Nat.eq_dec n (entries H l + 1)) as [->|Nn].
+      * rewrite enter_at by (left; reflexivity). rewrite !Nat.eqb_refl. simpl. rewrite (c_fresh _ _ _ _ I0); lia.
+      * rewrite enter_before by (rewrite Nat.eqb_refl; lia). apply (c_once _ _ _ _ I0). lia.
+    + rewrite enter_other by assumption. apply (c_once _ _ _ _ I0). lia.
+  - intros S HS. rewrite enter_entries. destruct (Nat.eqb_spec S l); [lia|].
+    destruct HS as [HS|HS]; [simpl in HS; congruence|]. apply (c_active _ _ _ _ I0) in HS. lia.
+  - intros S HS. rewrite enter_trip. destruct (Nat.eqb_spec S l); [lia|].
+    destruct HS as [HS|HS]; [simpl in HS; congruence|]. assert (A := c_trip _ _ _ _ I0 _ HS).
+    destruct (S =? top); [assumption|]. destruct (Nat.eqb_spec (parent S) l) as [E|]; [|assumption]. exfalso.
+    apply (good_in_under e _ G x _ _ eq_refl) in HS.
+    assert (D := wf_depth _ W l Lt). rewrite Px in D.
+    destruct (Nat.eq_dec S top) as [->|ST]; [rewrite (wf_parent_top _ W) in E; congruence|].
+    apply under_depth in HS. rewrite (wf_depth _ W S ST), E in HS. lia.
+  - intros S rs HS B Q HB U. rewrite enter_entries.
+    assert (HBb : In B (children (body e S))).
+    { eapply suffix_children; [eapply good_suffix; [apply enter_good | exact HS] |]. apply children_tail; assumption. }
+    destruct (wf_child _ W _ _ _ HBb) as [BT BP].
+    assert (DB := child_depth _ _ _ HBb).
+    destruct HS as [HS|HS].
+    + injection HS as E1 E2. rewrite <- E1, <- E2 in *. clear E1 E2 HBb. rewrite Nat.eqb_refl.
+      assert (Q <> l) by (intros ->; apply under_depth in U; lia).
+      rewrite enter_other by assumption. apply (c_fresh _ _ _ _ I0). lia.
+    + assert (SL : S <> l).
+      { intros ->. assert (D := good_depth _ _ _ _ enter_good _ _ HS). lia. }
+      rewrite (proj2 (Nat.eqb_neq S l) SL), Nat.add_0_r.
+      destruct (good_inner e fs' enter_good l _ _ eq_refl S rs HS) as (y & s' & rs' & -> & YC & YT & YP & YU).
+      assert (Q <> l).
+      { intros ->. assert (B = y).
+        { eapply under_same; eauto. rewrite DB, (wf_depth _ W y YT), YP. reflexivity. }
+        subst y. simpl in HB.
+        destruct (good_suffix e fs' enter_good S _ (or_intror HS)) as [p Ep].
+        assert (ND := wf_children _ W e S). rewrite Ep, children_app in ND.
+        apply nodup_right in ND. exact (disjoint _ _ _ ND YC HB). }
+      rewrite enter_other by assumption. apply (c_ahead _ _ _ _ I0 S _ HS B Q HB U).
+  - intro c. rewrite enter_entries, <- (r_mono _ _ _ _ I0). unfold value, enter_regs, upd. simpl.
+    destruct (Nat.eqb_spec c top) as [->|]; [rewrite (proj2 (Nat.eqb_neq top l)); [lia | congruence]|].
+    destruct (Nat.eqb_spec c l); subst; lia.
+  - intros c K. rewrite enter_trip. assert (RT := r_trip _ _ _ _ I0 c K). unfold value, enter_regs in *. simpl.
+    destruct (Nat.eqb_spec c top) as [->|NT].
+    + rewrite (proj2 (Nat.eqb_neq top l)) by congruence. exact RT.
+    + rewrite K. simpl. destruct (Nat.eqb_spec c l) as [->|N]; [congruence|].
+      destruct (parent c =? l); congruence.
+  - intros S k Q U Hk. rewrite enter_entries. unfold enter_regs. simpl. destruct (Nat.eqb_spec S l) as [->|N].
+    + rewrite upto_before by (rewrite Nat.eqb_refl; lia).
+      destruct k as [|[|k]]; [lia| |].
+      * rewrite (r_mono _ _ _ _ I0), <- (c_upto _ _ _ _ I0 l Q U). f_equal. lia.
+      * rewrite (r_past _ _ _ _ I0) by (auto; lia). f_equal. lia.
+    + rewrite Nat.add_0_r, (r_past _ _ _ _ I0) by assumption.
+      destruct (entries H S) eqn:En; [reflexivity|].
+      rewrite upto_before by (rewrite En, (proj2 (Nat.eqb_neq S l) N); lia). reflexivity.
+Qed.
+End Entering.
+
+(** ** At an issue *)
+Lemma upto_self : forall e fs H r S n, counted e fs H r -> n <= entries H S -> upto H S n S = n.
+Proof.
+  induction n; intros; simpl; [reflexivity|]. rewrite IHn by (auto; lia).
+  rewrite (c_once _ _ _ _ H0) by lia. lia.
+Qed.
+
+Theorem owed_exact : forall e i rest fs H r d, counted e ((loop_of P i, Instr i :: rest) :: fs) H r ->
+  engine_of P i = e -> well_placed P i d -> allocatable P i d ->
+  owed m r d = upto H (carrier d) (entries H (carrier d) - distance d) (loop_of P (producer d)).
+Proof.
+  intros e i rest fs H r d C <- (US & _ & _) AL. unfold owed. assert (G := c_good _ _ _ _ C).
+  destruct AL as [PS Hh | PS UP K0 Hh | pre X after B PS K1 BT BP BU EB IB HX Hh | UP K Hh]; rewrite Hh.
+  - rewrite PS, Nat.eqb_refl, (r_mono _ _ _ _ C). symmetry. eapply upto_self; [eassumption | lia].
+  - rewrite (proj2 (Nat.eqb_neq _ _) PS), (r_mono _ _ _ _ C), K0, Nat.sub_0_r.
+    symmetry. apply (c_upto _ _ _ _ C). assumption.
+  - rewrite (proj2 (Nat.eqb_neq _ _) PS), (r_mono _ _ _ _ C), K1.
+    assert (UP := under_parent _ _ BU BT). rewrite BP in UP.
+    rewrite <- (c_upto _ _ _ _ C _ _ UP).
+    assert (Z : H (carrier d) (entries H (carrier d)) (loop_of P (producer d)) = 0).
+    { assert (AS : In (carrier d) (loops ((loop_of P i, Instr i :: rest) :: fs)))
+        by (eapply good_under_in; eauto; reflexivity).
+      apply loops_in in AS. destruct AS as [rs HS].
+      destruct (good_suffix _ _ G _ _ HS) as [p Ep]. rewrite EB in Ep.
+      assert (NC := wf_children _ W (engine_of P i) (carrier d)).
+      assert (NI := wf_instrs _ W (engine_of P i) (carrier d)). rewrite EB in NC, NI.
+      assert (HD : exists s, rs = s :: after).
+      { destruct HS as [HS|HS].
+        - injection HS as ES <-. destruct HX as [->|(c & CX & CU)].
+          + exists (Instr i). f_equal. symmetry. eapply same_rest_instr; eassumption.
+          + exfalso. assert (D := child_depth (engine_of P i) (carrier d) c). rewrite EB in D.
+            apply under_depth in CU. rewrite ES, D in CU; [lia|].
+            apply child_in; assumption.
+        - destruct (good_inner _ _ G _ _ _ eq_refl _ _ HS) as (y & s & t & -> & YC & YT & YP & YU).
+          exists s. f_equal. destruct HX as [->|(c & CX & CU)].
+          + exfalso. assert (HI : In (Instr i) (body (engine_of P i) (carrier d))).
+            { rewrite EB. apply in_or_app; right; left; reflexivity. }
+            apply (wf_instr _ W) in HI. apply under_depth in YU. destruct HI as [HI _].
+            rewrite (wf_depth _ W y YT), YP, HI in YU. lia.
+          + assert (Hc : In c (children (body (engine_of P i) (carrier d)))).
+            { rewrite EB. apply child_in; assumption. }
+            assert (c = y).
+            { eapply under_same; eauto. rewrite (child_depth _ _ _ Hc), (wf_depth _ W y YT), YP. reflexivity. }
+            subst c. symmetry. eapply same_rest; eassumption. }
+      destruct HD as [s ->]. exact (c_ahead _ _ _ _ C _ _ HS B _ IB BU). }
+    destruct (entries H (carrier d)) as [|n]; simpl; [reflexivity|]. rewrite Nat.sub_0_r. lia.
+  - apply (r_past _ _ _ _ C); assumption.
+Qed.
+End Local.
