@@ -27,6 +27,11 @@ class InstructionRow:
     loops: tuple[str, ...]
     after: tuple[tuple[str, str], ...]
 
+    def to_json(self) -> dict[str, object]:
+        """The keys of an instruction in `mpkc graph --json`; no distance is a distance of 0."""
+        after = [{"producer": producer, "distance": distance or "0"} for producer, distance in self.after]
+        return {"instruction": self.name, "engine": self.engine, "loops": list(self.loops), "after": after}
+
 
 def instruction_rows(program: EngineProgram) -> list[InstructionRow]:
     """The instructions of a program, in textual order."""

@@ -10,6 +10,7 @@ from mpkc.dialects import tile
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import is_value
 from mpkc.dialects.sem_streams import StreamsOp
+from mpkc.running.sem import too_many
 from mpkc.running.tile import buffers
 from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.declared import check_declared
@@ -100,6 +101,13 @@ def run_isa(
     )
     names = {engine.name: _served(engine) for engine in program.engines}
     return replace(result, waits=tuple(_of_instruction(wait, names[wait.engine]) for wait in result.waits))
+
+
+def check_all_taken(result: Result) -> Result:
+    """The result; raises ValueError where a program came to its end without values that were bound."""
+    if result.left and result.deadlock is None and result.fault is None:
+        raise ValueError(too_many(result.left))
+    return result
 
 
 def _computes(engine: Engine) -> bool:

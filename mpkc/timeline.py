@@ -10,11 +10,15 @@ from mpkc.runtime.neuron.simulator import BlockedHandshake, BlockedWait, Deadloc
 def to_json(result: Result, explain: bool = False, races: bool = False) -> dict[str, Any]:
     """The keys of `mpkc simulate --json` that a simulation says; waits and races where they were asked for."""
     found: dict[str, Any] = {
-        "time_ns": result.time_ns,
+        "time_ns": round(result.time_ns, 3),
         "deadlock": None if result.deadlock is None else deadlock_json(result.deadlock),
         "fault": result.fault,
         "engines": {
-            name: {"busy_ns": usage.busy, "wait_ns": usage.wait, "control_ns": usage.control}
+            name: {
+                "busy_ns": round(usage.busy, 3),
+                "wait_ns": round(usage.wait, 3),
+                "control_ns": round(usage.control, 3),
+            }
             for name, usage in result.engines.items()
         },
     }

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
 from mpkc.cli.common import grids_option, output_file, workers_option, write_output
-from mpkc.cli.engines import OF_SEMAPHORES, refuse_given, semaphore_options, setup_of
+from mpkc.cli.engines import OF_SEMAPHORES, refuse_given, refuse_semaphores, semaphore_options, setup_of
 from mpkc.cli.errors import UserError
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def compiled_engines(given: "Input", stage: Stage, setup: "Setup") -> str:
     program = engine_program(given.module)
     if program is None:
         raise OpError(given.module, "the neuron target takes a sem.program or a tile.kernel")
+    refuse_semaphores(given.module)
     if stage == "tile":
+        refuse_given(("counters",), "--emit tile, which has no semaphores")
         return printed(ModuleOp([prepare(program, setup.kind, setup.machine)]))
     found = compiled(given.module, program, setup)
     for remark in found.remarks:

@@ -12,6 +12,7 @@ from mpkc.cli.errors import UserError
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from xdsl.dialects.builtin import ModuleOp
 
     from mpkc.engines import Setup
     from mpkc.runtime.machine import Machine
@@ -34,7 +35,7 @@ def semaphore_options(function: F) -> F:
             default="per-loop",
             show_default=True,
             metavar="KIND",
-            help="barrier, per-instruction, per-loop, per-engine or unrolled.",
+            help="barrier, per-instruction, per-loop, per-engine, unrolled or auto.",
         ),
     ):
         function = option(function)
@@ -71,6 +72,12 @@ def refuse_given(names: Iterable[str], what: str) -> None:
     for parameter in ctx.command.params:
         if parameter.name in names and ctx.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
             raise UserError(f"error: {parameter.opts[0]} does not go with {what}; {ctx.command_path} --help shows how")
+
+
+def refuse_semaphores(module: "ModuleOp") -> None:
+    """Raise where options choose semaphores, and the program has its streams beside it."""
+    if any(op.name == "sem.streams" for op in module.ops):
+        refuse_given(OF_SEMAPHORES, "streams, which have their semaphores")
 
 
 def is_isa(path: str) -> bool:

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpkc.cli.common import grids_option, output_file, print_table, table, workers_option, write_output
+from mpkc.cli.common import (
+    grids_option,
+    json_option,
+    output_file,
+    print_json,
+    print_table,
+    table,
+    workers_option,
+    write_output,
+)
 from mpkc.cli.engines import device_named, refuse_given
 from mpkc.cli.errors import UserError
 
@@ -24,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--operators", "chosen", metavar="FIRST:LAST", help="Only these operators, by number; also 3, 3: and :9.")
 @workers_option
 @grids_option
+@json_option
 def graph(
     input: str,
     svg_path: str | None,
@@ -32,6 +42,7 @@ def graph(
     chosen: str | None,
     workers: int | None,
     grids: str | None,
+    as_json: bool,
 ) -> None:
     """Show which operators, tasks or instructions wait for which.
 
@@ -51,7 +62,8 @@ def graph(
     given = read_input(input)
     if (program := engine_program(given.module)) is not None:
         refuse_given(("tasks", "chosen", "workers", "grids"), "a multi-engine program")
-        return draw_engines(program, input, svg_path, dot_path)
+        return draw_engines(program, input, svg_path, dot_path, as_json)
+    refuse_given(("as_json",), "a task graph")
     whole = linear_task_graph(given, workers or cores(), grids)
     operators = operator_range(chosen, len(whole.infos))
     rows = task_rows(whole, operators) if tasks else []
@@ -64,7 +76,9 @@ def graph(
             write_output(text(diagram), path)
 
 
-def draw_engines(program: "EngineProgram", title: str, svg_path: str | None, dot_path: str | None) -> None:
+def draw_engines(
+    program: "EngineProgram", title: str, svg_path: str | None, dot_path: str | None, as_json: bool
+) -> None:
     """Show the instructions of a multi-engine program and their dependencies."""
     from mpkc.engine_graph import dot, instruction_rows, svg
     from mpkc.semaphores import prepare
@@ -73,13 +87,15 @@ def draw_engines(program: "EngineProgram", title: str, svg_path: str | None, dot
     for path, text in ((svg_path, svg), (dot_path, dot)):
         if path:
             write_output(text(prepared, title), path)
+    if as_json:
+        return print_json({"instructions": [row.to_json() for row in instruction_rows(prepared)]})
     if svg_path or dot_path:
-        return
+        return None
     rows = table("instruction", "engine", "loops", "after (distance)", wrap=("after (distance)",))
     for row in instruction_rows(prepared):
         after = ", ".join(f"{name} {distance}".rstrip() for name, distance in row.after)
         rows.add_row(row.name, row.engine, " ".join(row.loops), after)
-    print_table(rows)
+    return print_table(rows)
 
 
 def operator_range(text: str | None, count: int) -> range:

@@ -18,8 +18,9 @@ from mpkc.cli.common import (
     table,
     workers_option,
 )
-from mpkc.cli.engines import OF_SEMAPHORES, refuse_given, semaphore_options, setup_of
+from mpkc.cli.engines import OF_SEMAPHORES, refuse_given, refuse_semaphores, semaphore_options, setup_of
 from mpkc.cli.errors import UserError
+from mpkc.dialects.wording import counted
 from mpkc.targets import TARGETS, TargetName
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def run(
     from mpkc.inputs import read_input
     from mpkc.running.arrays import load_arrays
     from mpkc.running.program import only_program
+    from mpkc.running.sem import check_taken
     from mpkc.running.tile import run_tile
     from mpkc.running.tops import Results, run_tops
     from mpkc.runtime.bindings import parse_bindings
@@ -99,6 +101,9 @@ def run(
     named = load_arrays(Path(inputs)) if inputs else {}
     if target == NEURON:
         refuse_given(("workers", "grids"), "--target neuron")
+        refuse_semaphores(given.module)
+        if isinstance(program, sem.ProgramOp):
+            refuse_given(("seed", "outputs"), "a sem.program, which has no arrays")
         setup = setup_of(kind, device, counters)
         results = neuron_results(given, setup, named, bindings, seed, check, as_json)
         return finish(results, outputs, as_json) if results else None
@@ -106,7 +111,9 @@ def run(
     match program:
         case sem.ProgramOp():
             refuse(program, target, {"--inputs": inputs, "--outputs": outputs, "--check": check} | mega_kernel)
-            return report_trace(run_program(program, bindings), as_json)
+            trace = run_program(program, bindings)
+            check_taken(trace, bindings, program.argument_names)
+            return report_trace(trace, as_json)
         case tile.ProgramOp():
             refuse(program, target, {"--check": check} | mega_kernel)
             results = Results(run_tile(program, named, bindings, seed))
@@ -162,21 +169,33 @@ def neuron_results(
 
 def report_executions(made: "NeuronRun", check: bool, as_json: bool) -> None:
     """Every execution of an opaque instruction, an engine's in order, and what differs."""
+    from mpkc.running.sem import hash_text
+
     rows = [
-        {"instruction": e.name, "engine": e.engine, "iteration": list(e.iteration), "value": e.value}
+        {"instruction": e.name, "engine": e.engine, "iteration": list(e.iteration), "value": hash_text(e.value)}
         for e in made.simulated.executions
     ]
     if as_json:
         ok = made.simulated.ok and not made.different
         return print_json({"executions": rows} | ({"ok": ok, "different": list(made.different)} if check else {}))
-    shown = table("instruction", "engine", "iteration", "value")
+    shown = table("instruction", "engine", "iteration", "value", right=("iteration", "value"))
     for e in made.simulated.executions:
-        value = "" if e.value is None else f"{e.value:016x}"
-        shown.add_row(e.name, e.engine, ",".join(map(str, e.iteration)) or "-", value)
+        shown.add_row(e.name, e.engine, ",".join(map(str, e.iteration)) or "-", hash_text(e.value) or "")
     print_table(shown)
     for line in made.different:
         click.echo(line)
+    if check:
+        click.echo(f"\n{verdict(made)}")
     return None
+
+
+def verdict(made: "NeuronRun") -> str:
+    """What a comparison with program order came to."""
+    if made.simulated.deadlock:
+        return "DIFFERS: engines did not come to their end"
+    if made.different:
+        return f"DIFFERS: {counted(len(made.different), 'instruction')}"
+    return f"ok: {counted(len(made.simulated.executions), 'execution')}, all with the values of program order"
 
 
 def refuse(program: "Program", target: TargetName, options: Mapping[str, object]) -> None:
@@ -237,7 +256,7 @@ def report_trace(trace: "Trace", as_json: bool) -> None:
 
     if as_json:
         return print_json(trace_json(trace))
-    shown = table("instruction", "engine", "iteration", "value", "waits")
+    shown = table("instruction", "engine", "iteration", "value", "waits", right=("iteration", "value"))
     for execution in trace.executions:
         shown.add_row(*execution_row(execution))
     print_table(shown)

@@ -15,7 +15,15 @@ from mpkc.cli.common import (
     workers_option,
     write_output,
 )
-from mpkc.cli.engines import OF_SEMAPHORES, bind_option, device_named, is_isa, refuse_given, semaphore_options
+from mpkc.cli.engines import (
+    OF_SEMAPHORES,
+    bind_option,
+    device_named,
+    is_isa,
+    refuse_given,
+    refuse_semaphores,
+    semaphore_options,
+)
 
 if TYPE_CHECKING:
     from mpkc.inputs import Input
@@ -89,6 +97,12 @@ def simulate(
         from mpkc.cli.simulate_engines import Asked, simulate_engines
 
         refuse_given(OF_GRAPHS, "a multi-engine program")
+        if given is None:
+            refuse_given((*OF_SEMAPHORES, "seed"), "ISA text, which has its semaphores and no seeded arrays")
+        else:
+            refuse_semaphores(given.module)
+            if any(op.name == "sem.program" for op in given.module.ops):
+                refuse_given(("seed",), "a sem.program, which has no arrays")
         asked = Asked(kind, machine, counters, bind, inputs, seed, explain, races, trace_path, svg_path, as_json)
         return simulate_engines(input, given, asked)
     refuse_given((*OF_SEMAPHORES, "bind", "inputs", "seed", "explain", "races", "svg_path"), "a task graph")

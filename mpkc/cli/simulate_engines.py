@@ -9,7 +9,7 @@ import click
 from mpkc.cli.common import print_json, print_table, table, write_output
 from mpkc.cli.engines import usage_table
 from mpkc.engine_program import engine_program
-from mpkc.engines import Setup, Watched, compiled, run_compiled, run_isa
+from mpkc.engines import Setup, Watched, check_all_taken, compiled, run_compiled, run_isa
 from mpkc.inputs import Input
 from mpkc.parsing import decoded
 from mpkc.running.arrays import load_arrays
@@ -59,7 +59,7 @@ def simulate_engines(spec: str, given: Input | None, asked: Asked) -> None:
         given: what INPUT holds; None where it is ISA text.
     """
     found = simulated_text(spec, asked) if given is None else simulated_program(given, asked)
-    result = found.result
+    result = check_all_taken(found.result)
     if asked.trace_path:
         write_output(trace(result), asked.trace_path)
     if asked.svg_path:

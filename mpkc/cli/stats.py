@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpkc.cli.common import grids_option, json_option, print_json, print_table, table, workers_option
-from mpkc.cli.engines import OF_SEMAPHORES, refuse_given, semaphore_options, setup_of
+from mpkc.cli.engines import OF_SEMAPHORES, refuse_given, refuse_semaphores, semaphore_options, setup_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -66,6 +66,9 @@ def stats(
     given = read_input(input)
     if (program := engine_program(given.module)) is not None:
         refuse_given(("workers", "grids", "max_batch"), "a multi-engine program")
+        refuse_semaphores(given.module)
+        if not explained:
+            refuse_given(("kind",), "stats without --explain, which show every kind")
         return print_engines(given, program, setup_of(kind, device, counters), explained, as_json)
     refuse_given((*OF_SEMAPHORES, "device"), "a task graph")
     choices: list[Choice] = []

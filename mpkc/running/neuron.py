@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from mpkc.dialects import sem
 from mpkc.dialects.wording import counted
-from mpkc.engines import EngineProgram, Setup, Watched, compiled, run_compiled
+from mpkc.engines import EngineProgram, Setup, Watched, check_all_taken, compiled, run_compiled
 from mpkc.running.tile import run_tile
 from mpkc.running.tops import Results, distance
 from mpkc.runtime.bindings import Bindings
@@ -46,7 +46,7 @@ def run_neuron(
         check: whether to run it in program order too, and compare.
     """
     found = compiled(module, program, setup)
-    result = run_compiled(found, setup.machine, named, bindings, seed, Watched(values=True))
+    result = check_all_taken(run_compiled(found, setup.machine, named, bindings, seed, Watched(values=True)))
     if not check:
         return NeuronRun(result, Results(result.buffers))
     if isinstance(program, sem.ProgramOp):

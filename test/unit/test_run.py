@@ -70,12 +70,12 @@ def test_a_sem_program_runs_with_bindings(written) -> None:
     program = parse_module(SEM).body.block.first_op
     trace = run_program(program, {"n": 2, "k": True, "V": [1, 2]})
     assert [e["instruction"] for e in executions] == ["V", "P", "C", "V", "P", "C", "P", "C", "L"]
-    assert [e["value"] for e in executions] == [e.value for e in trace.executions]
+    assert [int(e["value"], 16) for e in executions] == [e.value for e in trace.executions]
     assert executions[2] == {
         "instruction": "C",
         "engine": "e1",
         "iteration": [1, 1],
-        "value": trace.executions[2].value,
+        "value": f"{trace.executions[2].value:016x}",
         "waits": [{"producer": "P", "target": None, "owed": None}],
     }
     assert executions[7]["waits"] == [{"producer": "P", "target": [2, 1], "owed": 2}]

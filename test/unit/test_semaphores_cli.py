@@ -167,6 +167,8 @@ def test_pictures_and_traces(written: Write, tmp_path: Path) -> None:
         (FIG5, ["--bind", "n=1", "--device", "no"], "unknown device 'no'; there are:"),
         (FIG5, ["--bind", "n=1", "--semaphores", "unrolled"], "program.mlir:5:1: error: can't unroll this loop"),
         (FIG5, ["--bind", "n=1", "--workers", "2"], "--workers does not go with a multi-engine program"),
+        (FIG5, ["--bind", "n=1", "--seed", "2"], "--seed does not go with a sem.program"),
+        (VALUE, ["--bind", "n=2,V=1,2,3,4"], "values are bound that no execution takes: V=3,4; bind one for each"),
         (VALUE, ["--bind", "n=2,V=1"], "@V runs for the 2nd time and has 1 value"),
     ],
 )  # fmt: skip
@@ -175,6 +177,31 @@ def test_what_is_refused(text: str, options: list[str], message: str, written: W
     assert result.exit_code == 2
     assert message in result.stderr
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("options", [["--semaphores", "barrier"], ["--counters", "ui8"], ["--seed", "1"]])
+def test_isa_text_has_its_semaphores(options: list[str], written: Write) -> None:
+    isa = written(run("compile", written(FIG5), "--target", "neuron").stdout, "p.isa")
+    result = run("simulate", isa, "--bind", "n=1", *options)
+    assert result.exit_code == 2
+    assert f"{options[0]} does not go with ISA text, which has its semaphores" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [["simulate", "--bind", "n=1"], ["compile", "--target", "neuron"], ["stats", "--explain"],
+                ["run", "--bind", "n=1", "--target", "neuron"]], ids=lambda command: command[0]
+)  # fmt: skip
+def test_streams_have_their_semaphores(command: list[str], written: Write) -> None:
+    streams = written(run("compile", written(FIG5), "--target", "neuron", "--emit", "sem").stdout, "streams.mlir")
+    for option in (["--semaphores", "barrier"], ["--counters", "ui8"]):
+        result = run(command[0], streams, *command[1:], *option)
+        assert result.exit_code == 2
+        assert f"{option[0]} does not go with streams, which have their semaphores" in result.stderr
+
+
+def test_times_have_three_decimals(written: Write) -> None:
+    time = answer("simulate", written(TILE), "--bind", "n=3")["time_ns"]
+    assert time == round(time, 3)
 
 
 # compile
@@ -245,6 +272,20 @@ def test_engines_that_disagree_deadlock_on_the_neuron_target(written: Write) -> 
     assert "C in iteration [3, 3]" in result.stderr
 
 
+@pytest.mark.parametrize("target", ["reference", "neuron"])
+def test_values_left_over_are_refused(target: str, written: Write) -> None:
+    result = run("run", written(VALUE), "--bind", "n=1,V=2,0", "--target", target)
+    assert result.exit_code == 2
+    assert "values are bound that no execution takes: V=0" in result.stderr
+
+
+def test_a_comparison_ends_with_a_verdict(written: Write) -> None:
+    result = run("run", written(FIG5), "--bind", "n=1", "--target", "neuron", "--check")
+    assert result.stdout.splitlines()[-1] == "ok: 6 executions, all with the values of program order"
+    found = answer("run", written(FIG5), "--bind", "n=1", "--target", "neuron")
+    assert all(len(execution["value"]) == 16 and int(execution["value"], 16) for execution in found["executions"])
+
+
 # stats and graph
 
 
@@ -274,6 +315,14 @@ def test_graphs(written: Write, tmp_path: Path) -> None:
     assert '[label="2"]' in dot.read_text()
     assert ElementTree.fromstring(svg.read_text()).tag.endswith("svg")
     assert "@copy1 2" in run("graph", written(TILE)).stdout
+    first = answer("graph", written(TILE))["instructions"][0]
+    assert (first["instruction"], first["engine"], first["loops"]) == ("@copy0", "load", ["i"])
+    assert first["after"] == [{"producer": "@copy1", "distance": "2"}]
+
+
+def test_stats_show_every_kind(written: Write) -> None:
+    result = run("stats", written(FIG5), "--semaphores", "barrier")
+    assert (result.exit_code, "--semaphores does not go with stats without --explain" in result.stderr) == (2, True)
 
 
 BOUND = VALUE.replace("%n : index)", "%n : index) attributes {maxima = {n = 2 : index, V = 3 : index}}")

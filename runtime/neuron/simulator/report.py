@@ -220,6 +220,7 @@ class Result:
         executions: of opaque instructions, in the order of their issue on each engine; where values were asked for.
         races: where they were asked for.
         buffers: what is in far memory at the end, by argument; where values were asked for.
+        left: values that are bound and that no execution took, by VALUE.
         spans, handshakes: by engine, in the order of issue; where the timeline was asked for.
     """
 
@@ -232,6 +233,7 @@ class Result:
     executions: tuple[Execution, ...] = ()
     races: tuple[Race, ...] = ()
     buffers: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    left: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     spans: Mapping[str, tuple[Span, ...]] = field(default_factory=dict[str, tuple[Span, ...]])
     handshakes: Mapping[str, tuple[Span, ...]] = field(default_factory=dict[str, tuple[Span, ...]])
 

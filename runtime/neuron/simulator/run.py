@@ -84,7 +84,7 @@ def simulate(
     for engine in simulation.engines:
         assembler.assemble(engine)
     simulation.run()
-    return _result(simulation, given, memory)
+    return _result(simulation, given, memory, mailboxes)
 
 
 def _check_machine(program: Program, machine: Machine) -> None:
@@ -193,7 +193,9 @@ class _Assembler:
                 raise AssertionError(f"no instruction that is issued: {issued}")
 
 
-def _result(simulation: Simulation, given: Given, memory: Mapping[str, Array]) -> Result:
+def _result(
+    simulation: Simulation, given: Given, memory: Mapping[str, Array], mailboxes: Mapping[str, Mailbox]
+) -> Result:
     engines = simulation.engines
     timeline = simulation.options.timeline
     return Result(
@@ -206,6 +208,7 @@ def _result(simulation: Simulation, given: Given, memory: Mapping[str, Array]) -
         executions=simulation.opaque.trace(),
         races=simulation.detector.races if simulation.detector else (),
         buffers={name: memory[name].reshape(array.shape) for name, array in given.arrays.items() if name in memory},
+        left={name: left for name, mailbox in mailboxes.items() if (left := mailbox.left)},
         spans={engine.name: tuple(engine.spans) for engine in engines} if timeline else {},
         handshakes={engine.name: tuple(engine.pauses) for engine in engines} if timeline else {},
     )

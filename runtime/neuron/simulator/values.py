@@ -37,6 +37,8 @@ class Given:
                 self.arrays[name] = value
             else:
                 self.numbers[name] = value if isinstance(value, bool | int | float) else value.item()
+        if named := [value.name for value in program.values if value.name in inputs]:
+            raise ValueError(f"{named[0]} is a value, and no input: bind what it finds, {named[0]}=1,2,...")
         of_engines = (name for each in bindings.by_engine.values() for name in each)
         for name in (*self.numbers, *bindings.values, *of_engines):
             if name not in self.types:
@@ -104,6 +106,11 @@ class Mailbox:
                     f"bind one for each execution, {self.name}=1,2,..."
                 )
         return number
+
+    @property
+    def left(self) -> tuple[int, ...]:
+        """What is bound, for the engine that has the most, and was not taken."""
+        return max((values[self.issued :] for values in (self.bound or {}).values()), key=len, default=())
 
     def write(self, number: int, value: int | None) -> None:
         """The execution of that number writes it: what is bound for it, or a value from memory."""
