@@ -2,6 +2,9 @@
 
 docs/streams.md is the contract of the text form. A stream is ordinary scf and arith around instructions of its
 engine; counters of iterations and thresholds are SSA values (barrier-free, sections 5 and 6).
+
+Of what a program has by the ten thousand, `Operation.__init__` takes the operands as they are; that of IRDLOperation,
+which sorts out those that may be missing or many, takes twice as long.
 """
 
 from collections.abc import Iterator, Sequence
@@ -179,13 +182,10 @@ class WaitOp(IRDLOperation):
     threshold = operand_def(IntegerType)
 
     def __init__(self, semaphore: str, threshold: SSAValue | Operation, producers: Sequence[str] = ()):
-        super().__init__(
-            operands=[threshold],
-            properties={
-                "semaphore": StringAttr(semaphore),
-                "producers": ArrayAttr([StringAttr(producer) for producer in producers]) if producers else None,
-            },
-        )
+        properties: dict[str, Attribute] = {"semaphore": StringAttr(semaphore)}
+        if producers:
+            properties["producers"] = ArrayAttr([StringAttr(producer) for producer in producers])
+        Operation.__init__(self, operands=[SSAValue.get(threshold)], properties=properties)
 
     @property
     def producer_names(self) -> tuple[str, ...]:
@@ -227,7 +227,6 @@ class IterationOp(IRDLOperation):
     depth = prop_def(IntAttr)
 
     def __init__(self, loop: str, depth: int):
-        # Not what sorts out arguments that may be missing or many: programs have these by the ten thousand.
         Operation.__init__(self, properties={"loop": StringAttr(loop), "depth": IntAttr(depth)})
 
     @classmethod

@@ -160,7 +160,7 @@ def is_integer(type_: Attribute) -> bool:
 
 
 def is_float(type_: Attribute) -> bool:
-    return isa(type_, AnyFloat)
+    return isinstance(type_, AnyFloat)
 
 
 def is_static(type_: Buffer) -> bool:

@@ -1,6 +1,9 @@
 """From a plan to streams: each engine's own copy of the control flow, with counters, waits and updates.
 
 Counters are values that loops carry, so that what xDSL knows of SSA does most of barrier-free, section 6.2.
+
+Operations are made by `create`, which takes operands and types as they stand; builders, which sort them out, take twice
+as long.
 """
 
 from collections.abc import Mapping, Sequence
@@ -100,7 +103,7 @@ class _Writer:
                 for signals in self.scope.signals:
                     signals.after(item, self.scope.state)
             elif not isinstance(item, memref.AllocOp):
-                self.block.add_op(item.clone(self.values))
+                self.block.add_op(self.copied(item))
         for signals in self.scope.signals:
             signals.end(loop.block, self.scope.state, self.scope.math)
 
@@ -124,7 +127,7 @@ class _Writer:
                 op.location = source.op.location
             case _:
                 results = [self.values.get(result) for result in source.op.results]
-                op = source.op.clone(self.values)
+                op = self.copied(source.op)
                 for result, earlier in zip(source.op.results, results, strict=True):
                     if earlier is None:
                         del self.values[result]
@@ -133,6 +136,10 @@ class _Writer:
                 op.attributes.pop("semaphores", None)
                 op.attributes.update(signal)
         self.block.add_op(op)
+
+    def copied(self, op: Operation) -> Operation:
+        """A copy of `op`, on the values of this stream; its results are those of this stream."""
+        return op.clone(self.values) if op.regions else op.clone_without_regions(self.values)
 
     def barrier(self) -> None:
         names = [group.name for group in self.plan.groups.all.values() if group.kind == "barrier"]
@@ -183,7 +190,11 @@ class _Writer:
         ]
         self.block.add_op(scf.YieldOp.create(operands=passed))
         self.scope.math.enter(entered)
-        made = scf.ForOp(lower, upper, step, initial, Region(body))
+        made = scf.ForOp.create(
+            operands=[lower, upper, step, *initial],
+            result_types=[value.type for value in initial],
+            regions=[Region(body)],
+        )
         self.place(made, op, loop.name)
         for index, result in zip(carried, made.results, strict=False):
             self.values[op.results[index]] = result
@@ -220,7 +231,7 @@ class _Writer:
         self.epochs(before)
         passed = [self.values[end.args[index]] for index in given] + [self.scope.state[counter] for counter in counters]
         types = [value.type for value in passed]
-        self.block.add_op(scf.ConditionOp(self.values[end.condition], *passed))
+        self.block.add_op(scf.ConditionOp.create(operands=[self.values[end.condition], *passed]))
         second = Block(arg_types=types)
         self.scope.math.enter(second)
         for index, arg in zip(given, second.args, strict=False):
@@ -233,7 +244,7 @@ class _Writer:
         returned = [self.values[back.operands[index]] for index in taken] + [self.scope.state[c] for c in counters]
         self.block.add_op(scf.YieldOp.create(operands=returned))
         self.scope.math.enter(entered)
-        made = scf.WhileOp(initial, types, Region(first), Region(second))
+        made = scf.WhileOp.create(operands=initial, result_types=types, regions=[Region(first), Region(second)])
         self.place(made, op, before.name)
         for index, result in zip(given, made.results, strict=False):
             self.values[op.results[index]] = result
@@ -244,13 +255,15 @@ class _Writer:
     def conditional(self, op: scf.IfOp) -> None:
         condition = self.values[op.cond]
         regions, types = self.branches(op, list(op.regions))
-        made = scf.IfOp(condition, types, regions[0], regions[1] if regions[1].blocks else None)
+        made = scf.IfOp.create(operands=[condition], result_types=types, regions=regions)
         self.branched(made, op)
 
     def switch(self, op: scf.IndexSwitchOp) -> None:
         selector = self.values[op.arg]
-        (*cases, default), types = self.branches(op, [*op.case_regions, op.default_region])
-        made = scf.IndexSwitchOp(selector, op.cases, default, cases, types)
+        regions, types = self.branches(op, list(op.regions))
+        made = scf.IndexSwitchOp.create(
+            operands=[selector], result_types=types, properties={"cases": op.cases}, regions=regions
+        )
         self.branched(made, op)
 
     def branches(self, op: Operation, regions: Sequence[Region]) -> tuple[list[Region], list[Attribute]]:
