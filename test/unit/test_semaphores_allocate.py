@@ -280,7 +280,7 @@ def test_kinds_are_mixed_to_fit(budget, kinds):
 
 def test_what_does_not_fit_says_by_how_much():
     body = "".join(inst(f"P{e}", f"e{e}") + inst(f"C{e}", "c", f"@P{e} offset 0") for e in range(5))
-    with pytest.raises(OpError, match="5 semaphores are needed .* there are 3: 2 too many"):
+    with pytest.raises(OpError, match="needs 5 semaphores even .* there are 3: 2 too many"):
         allocate(bounded(loop(body)), "per-loop", semaphores=3)
 
 
