@@ -37,11 +37,24 @@ def test_a_command_prints_what_stands_below_it(
     page: str, number: int, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for file in examples(page, "mlir"):
-        name, _, content = file.partition("\n")
-        (tmp_path / name.removeprefix("// ")).write_text(content)
+        name = file.partition("\n")[0]
+        (tmp_path / name.removeprefix("// ")).write_text(file)
     monkeypatch.chdir(tmp_path)
     command, _, expected = text.partition("\n")
     result = CliRunner().invoke(main, shlex.split(command.removeprefix("$ mpkc ")))
     assert plain(result.stdout) == plain(expected)
     is_wrong = re.search(r"^deadlock( in iteration \d+)?$|no events order", expected, re.MULTILINE)
     assert result.exit_code == (is_wrong is not None)
+
+
+def test_arrays_for_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example of semaphores.md that writes an .npz file, and the commands that take it."""
+    (tmp_path / "examples").symlink_to(DOCS.parent / "examples")
+    monkeypatch.chdir(tmp_path)
+    (program,) = (text for text in examples("semaphores.md", "python") if "np.savez" in text)
+    exec(program, {})
+    commands = re.findall(r"^    mpkc (.* in\.npz.*)$", (DOCS / "semaphores.md").read_text(), re.M)
+    assert len(commands) == 2
+    for command in commands:
+        result = CliRunner().invoke(main, shlex.split(command))
+        assert result.exit_code == 0, result.output
