@@ -6,7 +6,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from mpkc.certificate.statements import Expression
+from mpkc.certificate.statements import Expression, Let
 from mpkc.dialects.scalars import bits_of
 
 _UNSIGNED: dict[str, tuple[str, bool]] = {
@@ -18,6 +18,13 @@ _UNSIGNED: dict[str, tuple[str, bool]] = {
     "ne": ("Ne", False),
 }
 """The comparison, and whether its operands change places."""
+_SIGNED: dict[str, tuple[str, bool]] = {
+    "sge": ("GeU", False),
+    "sgt": ("GtU", False),
+    "sle": ("GeU", True),
+    "slt": ("GtU", True),
+}
+"""The same, of signed values."""
 
 
 def unknown(type_: Attribute) -> Expression:
@@ -34,8 +41,37 @@ def constant_of(value: SSAValue) -> int | None:
             return None
 
 
-def expression_of(op: Operation, variable: Callable[[SSAValue], int]) -> Expression:
-    """What a scalar operation computes, or any value where the checker has no rule for it."""
+def computation_of(op: Operation, variable: Callable[[SSAValue], int], fresh: Callable[[], int]) -> list[Let]:
+    """What a scalar operation computes; of signed comparisons the operands by their signed values first."""
+    made = variable(op.results[0])
+    kind, swapped, back = _signed(op)
+    if kind is None:
+        return [Let(made, _expression(op, variable))]
+    m = _modulus(op.operands[0].type)
+    signed = [Let(fresh(), Expression("Signed", (variable(operand),), m)) for operand in op.operands]
+    operands = tuple(each.variable for each in (reversed(signed) if swapped else signed))
+    if not back:
+        return [*signed, Let(made, Expression(kind, operands))]
+    chosen = fresh()
+    return [*signed, Let(chosen, Expression(kind, operands)), Let(made, Expression("Truncate", (chosen,), m))]
+
+
+def _signed(op: Operation) -> tuple[str | None, bool, bool]:
+    """Of an operation on signed integers: what it is, whether operands change places, whether it gives one of them."""
+    match op:
+        case arith.MaxSIOp():
+            return "Maximum", False, True
+        case arith.MinSIOp():
+            return "Minimum", False, True
+        case arith.CmpiOp():
+            kind, swapped = _SIGNED.get(_predicate(op), (None, False))
+            return kind, swapped, False
+        case _:
+            return None, False, False
+
+
+def _expression(op: Operation, variable: Callable[[SSAValue], int]) -> Expression:
+    """What a scalar operation on unsigned integers computes; any value where the checker has no rule for it."""
     result = op.results[0].type
     m = _modulus(result)
 
@@ -74,12 +110,13 @@ def expression_of(op: Operation, variable: Callable[[SSAValue], int]) -> Express
 
 
 def _comparison(op: arith.CmpiOp, variable: Callable[[SSAValue], int]) -> Expression:
-    name = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
-    if name not in _UNSIGNED:
-        return Expression("Unknown", (), 2)
-    kind, swapped = _UNSIGNED[name]
+    kind, swapped = _UNSIGNED[_predicate(op)]
     operands = (op.rhs, op.lhs) if swapped else (op.lhs, op.rhs)
     return Expression(kind, tuple(map(variable, operands)))
+
+
+def _predicate(op: arith.CmpiOp) -> str:
+    return arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
 
 
 def _modulus(type_: Attribute) -> int:

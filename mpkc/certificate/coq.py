@@ -21,7 +21,7 @@ from mpkc.certificate.statements import (
 )
 
 WITH_NUMBER = {"Constant", "Unknown"}  # and nothing else
-NUMBER_FIRST = {"Add", "Sub", "Mul", "Truncate"}
+NUMBER_FIRST = {"Add", "Sub", "Mul", "Truncate", "Signed"}
 NUMBER_LAST = {"Divide", "Advance"}
 COMPARISONS = {"GeU", "GtU", "Eq", "Ne"}
 

@@ -10,7 +10,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from mpkc.certificate.arithmetic import constant_of, expression_of, unknown
+from mpkc.certificate.arithmetic import computation_of, constant_of, unknown
 from mpkc.certificate.control import begun_by, control_of, projection
 from mpkc.certificate.specification import Specification
 from mpkc.certificate.statements import (
@@ -57,8 +57,6 @@ def lowered(program: Operation, streams: StreamsOp, maxima: Mapping[str, int]) -
     Raises:
         OpError: what no certificate covers.
     """
-    if streams.signed:
-        raise refused(program, "signed counters; use unsigned ones")
     for kind, what in UNCOVERED.items():
         if any(isinstance(op, kind) for op in streams.walk()):
             raise refused(program, what)
@@ -81,7 +79,7 @@ def lowered(program: Operation, streams: StreamsOp, maxima: Mapping[str, int]) -
         said.engines,
         said.parents,
         {said.loops[name]: most for name, most in maxima.items() if name in said.loops and name != "program"},
-        (1 << streams.counters.width.data) - 1,
+        (1 << (streams.counters.width.data - streams.signed)) - 1,
         _blocks(said, places, semaphores, streams),
         said.needs,
         said.tree,
@@ -171,7 +169,7 @@ class _Lowering:
                 case IterationOp():
                     found.append(Enter(self.said.loops[op.loop.data]))
                 case WaitOp():
-                    found.append(Wait(self.semaphores[op.semaphore.data], self.variable(op.threshold)))
+                    found += self._wait(op)
                 case scf.ForOp():
                     found += self._for(op)
                 case scf.IfOp():
@@ -186,12 +184,23 @@ class _Lowering:
                     found += self._computed(op)
         return found
 
+    def _wait(self, op: WaitOp) -> Block:
+        semaphore, threshold = self.semaphores[op.semaphore.data], self.variable(op.threshold)
+        streams = self.places.streams
+        if not streams.signed:
+            return [Wait(semaphore, threshold)]
+        value = self._fresh()
+        return [
+            Let(value, Expression("Signed", (threshold,), 1 << streams.counters.width.data)),
+            Wait(semaphore, value),
+        ]
+
     def _computed(self, op: Operation) -> Block:
         """What a threshold needs of an operation: its result, or any value where the checker has no rule for it."""
         needed = [result for result in op.results if result in self.needed]
         if not is_scalar(op):
             return [Let(self.variable(result), unknown(result.type)) for result in needed]
-        return [Let(self.variable(result), expression_of(op, self.variable)) for result in needed]
+        return [*computation_of(op, self.variable, self._fresh)] if needed else []
 
     def _for(self, loop: scf.ForOp) -> Block:
         index, *args = loop.body.block.args

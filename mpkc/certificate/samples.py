@@ -84,6 +84,8 @@ class Sampler:
                 return (a * b) % m
             case "Truncate", [a]:
                 return a % m
+            case "Signed", [a]:
+                return a if a < m // 2 else a - m
             case "Divide", [a]:
                 return a // m
             case "Maximum", [a, b]:

@@ -272,6 +272,9 @@ def alternatives(state: State, e: Expression) -> tuple[list[Alternative], int | 
             return (wrapped(e.number, a.scaled(b.constant)) if not b.terms else unknown), e.number
         case "Truncate", [a]:
             return wrapped(e.number, a), e.number
+        case "Signed", [a]:
+            half = e.number // 2
+            return [([a.scaled(-1).shifted(half - 1)], a), ([a.shifted(-half)], a.shifted(-e.number))], None
         case "Divide", [a]:
             quotient = a.divided(e.number)
             return (unknown if quotient is None else [([], quotient)]), None

@@ -18,13 +18,15 @@ Definition root : loop := 1%positive.
 
 Inductive comparison := GeU | GtU | Eq | Ne.
 
-(** What a value is computed from. Integers stand by their unsigned value; [m] is 2 to the number of bits. *)
+(** What a value is computed from. Integers stand by their unsigned value, where nothing else is said; [m] is 2 to the
+    number of bits. *)
 Inductive expression :=
 | Constant (z : Z)
 | Add (m : Z) (a b : register)
 | Sub (m : Z) (a b : register)
 | Mul (m : Z) (a b : register)
 | Truncate (m : Z) (a : register)
+| Signed (m : Z) (a : register)            (** the signed value that the bits of [a] stand for *)
 | Divide (a : register) (k : Z)
 | Maximum (a b : register)
 | Minimum (a b : register)
@@ -77,6 +79,7 @@ Definition computes (e : expression) (env : environment) (v : Z) : Prop :=
   | Sub m a b => v = (env a - env b) mod m
   | Mul m a b => v = (env a * env b) mod m
   | Truncate m a => v = env a mod m
+  | Signed m a => v = if env a <? m / 2 then env a else env a - m
   | Divide a k => v = env a / k
   | Maximum a b => v = Z.max (env a) (env b)
   | Minimum a b => v = Z.min (env a) (env b)

@@ -165,6 +165,9 @@ Definition alternatives (S : symbolic) (e : expression) : list alternative * opt
        | _, _ => unknown
        end, Some m)
   | Truncate m a => (wrapped m (get S a), Some m)
+  | Signed m a =>
+      let a := get S a in
+      ([([shift (scale (-1) a) (m / 2 - 1)], Some a); ([shift a (- (m / 2))], Some (shift a (- m)))], None)
   | Divide a k => (match divide k (get S a) with Some f => [([], Some f)] | None => unknown end, None)
   | Maximum a b =>
       let (a, b) := (get S a, get S b) in
@@ -247,7 +250,7 @@ Definition reads_variables (e : expression) : bool :=
   match e with
   | Constant _ | Unknown _ => true
   | Add _ a b | Sub _ a b | Mul _ a b | Maximum a b | Minimum a b | Compare _ a b => plain a && plain b
-  | Truncate _ a | Divide a _ | Move a | Advance a _ => plain a
+  | Truncate _ a | Signed _ a | Divide a _ | Move a | Advance a _ => plain a
   | Select c a b => plain c && plain a && plain b
   end.
 
@@ -273,6 +276,9 @@ Proof.
     + subst v. rewrite (is_number_sound _ _ r Nb), Z.mul_comm, <- eval_scale. now apply wrapped_sound.
     + eexists; split; [left; reflexivity|]. split; cbn [fst snd]; [cases_of|]. subst v. apply Z.mod_pos_bound; lia.
   - subst v. now apply wrapped_sound.
+  - destruct (Z.ltb_spec (eval (get S a) r) (m / 2)).
+    + eexists; split; [left; reflexivity|]. split; cbn [fst snd]; [cases_of|exact V].
+    + eexists; split; [right; left; reflexivity|]. split; cbn [fst snd]; [cases_of|]. autorewrite with eval. lia.
   - destruct (divide k (get S a)) as [f|] eqn:Dv.
     + eexists; split; [left; reflexivity|]. split; cbn [fst snd]; [cases_of|]. now rewrite (divide_sound _ _ _ r Dv).
     + eexists; split; [left; reflexivity|]. split; cbn [fst snd]; [cases_of|auto].

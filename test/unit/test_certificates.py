@@ -69,10 +69,10 @@ def bounded(text: str) -> str:
     return text.replace("(%n : index)", BOUNDED)
 
 
-def compiled(text: str, kind: str) -> tuple[Operation, StreamsOp]:
+def compiled(text: str, kind: str, counters: str | None = None) -> tuple[Operation, StreamsOp]:
     op = engine_program(parse_module(text))
     assert op is not None
-    found = compile_program(op, kind, machine("generic"))
+    found = compile_program(op, kind, machine("generic"), counters)
     return with_sizes(found.program, found.streams)
 
 
@@ -87,6 +87,21 @@ def kernel(name: str) -> str:
 def test_figures(coqc, figure, kind):
     """Figures 5 to 8, as they are emitted after clean-up."""
     assert coqc(certificate(*compiled(bounded(figure), kind), "figure")) == (0, "")
+
+
+@pytest.mark.parametrize("counters", ["si32", "si16", "ui16"])
+def test_counters(coqc, counters):
+    """Few bits suffice for a thousand iterations; signed thresholds are compared as such."""
+    assert coqc(certificate(*compiled(bounded(PAIR), "per-loop", counters), "pair")) == (0, "")
+
+
+def test_range(coqc):
+    """A semaphore that may pass what it holds has no certificate, nor one that Coq accepts."""
+    op, streams = compiled(bounded(FIG5), "per-loop", "ui32")
+    text = certificate(op, streams, "fig5")
+    wrong = text.replace("  4294967295\n", "  65535\n")
+    assert wrong != text
+    assert coqc(wrong)[0] == 1
 
 
 def test_figures_are_those_of_the_paper():
