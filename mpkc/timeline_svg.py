@@ -9,7 +9,7 @@ from mpkc.runtime.neuron.simulator import Result, Span
 
 MOST = 5000  # instructions in a picture
 ROW, BOX = 64, 34  # pixels of a row and of a box in it
-LEAST_BOX, NARROWEST, WIDEST = 56, 640, 30_000  # pixels: of a usual box, of the picture
+LEAST_BOX, NARROWEST, WIDEST = 56, 640, 1200  # pixels: of a usual box, of the picture
 
 
 def svg(result: Result) -> str:
@@ -78,7 +78,7 @@ class _Picture:
         for tick in range(int(self.result.time_ns / step) + 1):
             x = self.x(tick * step)
             yield f'<path d="M{x:.1f} {MARGIN}V{bottom}"/>'
-            yield f'<text x="{x:.1f}" y="{MARGIN - 6}" stroke="none" text-anchor="middle">{tick * step:g}</text>'
+            yield f'<text x="{x:.1f}" y="{MARGIN - 6}" stroke="none" text-anchor="middle">{tick * step:g} ns</text>'
 
     def engine(self, engine: str) -> str:
         middle = self.y(engine) + BOX / 2 + 4
@@ -91,9 +91,8 @@ class _Picture:
     def instruction(self, span: Span) -> Iterator[str]:
         y, issue, free, retire = self.y(span.engine), self.x(span.issue), self.x(span.free), self.x(span.retire)
         iteration = ",".join(map(str, span.iteration))
-        about = (
-            f"{span.name} {iteration}: issues at {span.issue:g} ns, retires at {span.retire:g} ns (line {span.line})"
-        )
+        times = f"issues at {span.issue:g} ns, retires at {span.retire:g} ns"
+        about = f"{span.name} {iteration}: {times} (ISA line {span.line})"
         if span.semaphore is not None:
             yield self.waiting(span, f"{span.name} waits for {span.semaphore}")
         yield f"<g><title>{escape(about)}</title>"

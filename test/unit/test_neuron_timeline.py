@@ -134,3 +134,9 @@ def test_json_of_a_deadlock_and_of_a_race() -> None:
     assert "races" not in to_json(simulate(read_isa(text), GENERIC))  # nobody looked
     assert (race["buffer"], race["elements"], race["count"]) == ("t", [0, 7], 1)
     assert race["earlier"] == {"engine": "e", "instruction": "MEMSET", "iteration": [], "line": 4, "access": "write"}
+
+
+def test_a_picture_of_a_long_run_fits_a_page() -> None:
+    root = ElementTree.fromstring(svg(simulated("n=200")))
+    assert float(root.get("width", "")) < 1400
+    assert any((text.text or "").endswith(" ns") for text in root.iter(f"{SVG}text"))
