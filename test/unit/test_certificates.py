@@ -31,7 +31,7 @@ from mpkc.verification import with_sizes
 
 ROOT = Path(__file__).parents[2]
 PROOFS = ROOT / "proofs" / "checker"
-FILES = ("Linear", "Language", "Symbolic", "Order", "Certificate")
+FILES = ("Linear", "Language", "Symbolic", "Order", "Certificate", "Steps")
 
 # Two producers of one semaphore, one that signals nothing, a mask: something of all that a mutation can touch.
 BOUNDED = "(%n : index) attributes {maxima = {n = 1000 : index}}"
