@@ -72,8 +72,8 @@ def run_compiled(
         result = run_isa(program, machine, inputs, _without_folded(found, program, bindings), watched)
     except ValueError as err:
         raise OpError(found.program, str(err)) from err
-    if result.fault:
-        raise _fault(found, program, result.fault)
+    if fault := fault_of(result):
+        raise _fault(found, program, fault)
     return result
 
 
@@ -101,6 +101,12 @@ def run_isa(
     )
     names = {engine.name: _served(engine) for engine in program.engines}
     return replace(result, waits=tuple(_of_instruction(wait, names[wait.engine]) for wait in result.waits))
+
+
+def fault_of(result: Result) -> str | None:
+    """What stopped a run, with the first race before it, which may be why."""
+    race = f"; a race came before: {result.races[0]}" if result.races else ""
+    return f"{result.fault}{race}" if result.fault else None
 
 
 def check_all_taken(result: Result) -> Result:

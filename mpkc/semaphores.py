@@ -214,6 +214,7 @@ class _Fitting:
                     raise OpError(self.program, err.message) from err
                 if history:
                     history = 0
+                    self.tell(self.program, err, "no registers keep what loops were, markers stand for it")
                 elif self.kind == "per-engine":
                     self.kind = "per-loop"
                     self.tell(

@@ -9,7 +9,7 @@ import click
 from mpkc.cli.common import print_json, print_table, table, write_output
 from mpkc.cli.engines import usage_table
 from mpkc.engine_program import engine_program
-from mpkc.engines import Setup, Watched, check_all_taken, compiled, run_compiled, run_isa
+from mpkc.engines import Setup, Watched, check_all_taken, compiled, fault_of, run_compiled, run_isa
 from mpkc.inputs import Input
 from mpkc.parsing import decoded
 from mpkc.running.arrays import load_arrays
@@ -92,8 +92,8 @@ def simulated_text(path: str, asked: Asked) -> Simulated:
     program = read_isa(decoded(Path(path).read_bytes(), path), path)
     named = load_arrays(Path(asked.inputs)) if asked.inputs else {}
     result = run_isa(program, asked.machine, named, parse_bindings(asked.bind or ""), watched(asked))
-    if result.fault:
-        raise ValueError(f"{path}: {result.fault}")
+    if fault := fault_of(result):
+        raise ValueError(f"{path}: {fault}")
     return Simulated(result, len(program.semaphores), program.code_bytes(asked.machine.instruction_bytes))
 
 

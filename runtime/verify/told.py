@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mpkc.dialects.wording import ordinal
 from mpkc.runtime.verify.ghosts import Ghosts, State
 from mpkc.runtime.verify.integers import Value
 from mpkc.runtime.verify.report import WaitFailure
@@ -57,7 +58,8 @@ def wait_failure(
 
 def _what(ghosts: Ghosts, goal: Goal, threshold: int | None, owed: int | None) -> str:
     if goal.wrong is Wrong.RANGE:
-        return f'signals "{goal.semaphore}" for the {_ordinal(owed)} time, which is out of its range'
+        which = "n-th" if owed is None else ordinal(owed)
+        return f'signals "{goal.semaphore}" for the {which} time, which is out of its range'
     shown = "a threshold" if threshold is None else str(threshold)
     if goal.wrong is Wrong.LATE:
         rest = "" if owed is None else f", but no more than {owed} is owed"
@@ -81,7 +83,3 @@ def _where(trips: dict[str, int], bindings: dict[str, int] | None, known: bool) 
     if not known:
         parts.append("(not decided: z3 gave no answer in time)")
     return " ".join(part for part in parts if part)
-
-
-def _ordinal(number: int | None) -> str:
-    return "n-th" if number is None else f"{number}."

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from mpkc.engines import fault_of
 from mpkc.runtime.machine import machine
 from mpkc.runtime.neuron.reader import read_isa
 from mpkc.runtime.neuron.simulator import Race, Result, simulate
@@ -240,6 +241,15 @@ READ @Second S[0]>=2 dst=r0 src=@V
     assert all(race.buffer == "V" for race in found)
     unread = ".program p\n.value V : index\n.engine e registers 0\n" + "VALUE @V cost=10 latency=90\n" * 2
     assert simulate(read_isa(unread), GENERIC, {"V": [1, 2]}, races=True).ok  # written in the order of retirement
+
+
+def test_a_fault_does_not_hide_the_race_before_it() -> None:
+    racing = PIPELINE.replace("NOP S[2]>=r3 depth=1\n", "", 1)
+    beyond = racing.replace("r2 = r0 mult 32\n  DMA_COPY @Store", "r2 = r0 mult 40\n  DMA_COPY @Store", 1)
+    told = fault_of(pipeline(beyond))
+    assert told is not None
+    assert re.search(r"store, ISA line \d+: .*; a race came before: race on b\[", told), told
+    assert fault_of(pipeline(racing)) is None
 
 
 def test_races_need_values() -> None:
