@@ -7,7 +7,7 @@ FUZZ_ROUNDS ?= 20
 MINUTES ?= 10
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check docs fuzz peers clean
+.PHONY: demo test check proofs docs fuzz peers clean
 
 # The main job: a language model as one mega-kernel on the CPU.
 demo: $(VENV)/core
@@ -21,6 +21,11 @@ check: $(VENV)/dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
+
+# What Coq has to say of the allocation of semaphores.
+proofs:
+	$(MAKE) -C proofs
+	$(MAKE) -C proofs/checker
 
 # The generated pages of docs/.
 docs: $(VENV)/dev
