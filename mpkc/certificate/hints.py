@@ -35,7 +35,7 @@ def annotate(model: Model, stream: Stream) -> None:
         Uncertain: its waits are not seen to be right.
     """
     _live(stream.body, set())
-    sampler = Sampler(stream, model.parents)
+    sampler = Sampler(stream, model.parents, model.maxima)
     for seed in range(RUNS):
         sampler.run(seed)
     try:

@@ -1,5 +1,6 @@
 """Runs of a lowered stream with drawn trip counts: what its variables and counters are at the heads of its loops."""
 
+from collections import Counter
 from random import Random
 
 from mpkc.certificate.statements import Block, Choice, Enter, Expression, Ghost, Issue, Let, Loop, Stream, Wait
@@ -14,19 +15,21 @@ class Sampler:
 
     Args:
         parents: of each loop, the loop around.
+        maxima: how often each loop is entered at most.
 
     Attributes:
         seen: at the head of each loop, all variables and counters, each time.
     """
 
-    def __init__(self, stream: Stream, parents: dict[int, int]):
-        self.stream, self.parents = stream, parents
+    def __init__(self, stream: Stream, parents: dict[int, int], maxima: dict[int, int]):
+        self.stream, self.parents, self.maxima = stream, parents, maxima
         self.seen: dict[Loop, list[Sample]] = {}
 
     def run(self, seed: int) -> None:
         """One run with trip counts that the seed draws."""
         self.random = Random(seed)
         self.left = MOST_ENTRIES
+        self.entries: Counter[int] = Counter()
         self.values: Sample = {x: initial(ghost) for x, ghost in self.stream.ghosts.items()}
         self.block(self.stream.body)
 
@@ -49,15 +52,17 @@ class Sampler:
 
     def loop(self, loop: Loop) -> None:
         seen = self.seen.setdefault(loop, [])
+        own = next((each.loop for each in loop.body if isinstance(each, Enter)), ROOT)
         for _ in range(self.random.randint(0, MOST_TRIPS)):
+            if self.left <= 0 or self.entries[own] >= self.maxima.get(own, MOST_ENTRIES):
+                break
             seen.append(dict(self.values))
-            if self.left <= 0:
-                return
             self.left -= 1
             self.block(loop.body)
         seen.append(dict(self.values))
 
     def enter(self, loop: int) -> None:
+        self.entries[loop] += 1
         values, ghosts = self.values, self.stream.ghosts
         of = {ghost: values[x] for x, ghost in ghosts.items()}
         for x, ghost in ghosts.items():

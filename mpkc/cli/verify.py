@@ -1,5 +1,7 @@
 """`mpkc verify`: whether a task graph, or a multi-engine program, is right before anything runs."""
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,11 +18,24 @@ from mpkc.cli.common import (
     write_output,
 )
 from mpkc.cli.engines import OF_SEMAPHORES, bind_option, refuse_given, semaphore_options, setup_of
+from mpkc.cli.errors import UserError
 
 if TYPE_CHECKING:
     from mpkc.engines import Setup
     from mpkc.inputs import Input
     from mpkc.runtime.verify.report import Report
+
+
+def certificate_file(path: str) -> str:
+    """The type of `--coq`: a file that can be written, with a name that coqc takes.
+
+    Raises:
+        UserError: what is wrong with it.
+    """
+    name = Path(path).name
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*\.v", name):
+        raise UserError(f"error: {path}: Coq takes letters, digits and _ in the name of a file, and .v at its end")
+    return output_file(path)
 
 
 @click.command()
@@ -30,7 +45,7 @@ if TYPE_CHECKING:
 @schedulers_option
 @semaphore_options
 @bind_option
-@click.option("--coq", metavar="OUT.V", type=output_file, help="Write a certificate of a multi-engine program.")
+@click.option("--coq", metavar="OUT.V", type=certificate_file, help="Write a certificate of a multi-engine program.")
 @json_option
 def verify(
     input: str,

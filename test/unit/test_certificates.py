@@ -242,6 +242,21 @@ def test_uncovered(tmp_path, what):
     assert not out.exists()
 
 
+@pytest.mark.parametrize("name", ["two-words.v", "p.txt", "1.v"])
+def test_names_that_coq_refuses(tmp_path, name):
+    done = CliRunner().invoke(
+        main, ["verify", str(ROOT / "test/semaphores/figure3.mlir"), "--coq", str(tmp_path / name)]
+    )
+    assert done.exit_code == 2
+    assert "Coq takes letters, digits and _" in done.output
+
+
+def test_bounds_hold_in_samples(coqc):
+    """Four iterations at most: what follows from that is found, although runs are drawn."""
+    text = PAIR.replace("(%n : index)", "(%n : index) attributes {maxima = {n = 4 : index}}")
+    assert coqc(certificate(*compiled(text, "per-loop", "ui4"), "pair")) == (0, "")
+
+
 def test_task_graphs_have_no_certificates():
     done = CliRunner().invoke(main, ["verify", str(ROOT / "examples" / "mlp.mlir"), "--coq", "p.v"])
     assert done.exit_code == 2
