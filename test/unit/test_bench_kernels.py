@@ -1,4 +1,4 @@
-"""The programs of barrier-free, table 2 (mpkc/bench/kernels): loops, offsets, instructions, and values of every kind."""
+"""The programs of barrier-free, table 2 (mpkc/bench/kernels): loops, offsets, code, and values of every kind."""
 
 from functools import cache
 
