@@ -17,11 +17,32 @@ BUSY = 0.1  # load average for each core
 
 
 @click.command()
-@click.argument("name", type=click.Choice(["host", "tgraph", "semaphores-scale"]))
+@click.argument("name", type=click.Choice(["host", "tgraph", "semaphores", "semaphores-scale"]))
 @click.option("--tokens", type=click.IntRange(2), default=24, show_default=True, help="host: new tokens of each run.")
 @click.option("--repeat", type=click.IntRange(1), default=3, show_default=True, metavar="R", help="host: runs of each.")
+@click.option("--device", default="trn2", show_default=True, metavar="NAME", help="semaphores: a machine description.")
+@click.option(
+    "--kernel",
+    "kernels",
+    multiple=True,
+    metavar="PROGRAM",
+    help="semaphores: one of them; may be given more than once.",
+)
+@click.option("--small", is_flag=True, help="semaphores: at reduced sizes, for a quick look.")
+@click.option("--sensitivity", is_flag=True, help="semaphores: also with each parameter of the device 25 % off.")
+@click.option("--emit", metavar="PROGRAM", help="semaphores: print that tile program, and nothing else.")
 @json_option
-def bench(name: str, tokens: int, repeat: int, as_json: bool) -> None:
+def bench(
+    name: str,
+    tokens: int,
+    repeat: int,
+    device: str,
+    kernels: tuple[str, ...],
+    small: bool,
+    sensitivity: bool,
+    emit: str | None,
+    as_json: bool,
+) -> None:
     """Run a benchmark: mpkc bench host.
 
     \b
@@ -29,6 +50,9 @@ def bench(name: str, tokens: int, repeat: int, as_json: bool) -> None:
         host     decoding with smollm2-135m in float32 on all cores, beside PyTorch, transformers and llama.cpp
                  where they are installed: pip install 'mpkc[peers]'; the median of interleaved runs
         tgraph   CPU time and memory of the task graph of qwen3-8b, and of graphs of half a million and a million tasks
+        semaphores
+                 the programs of barrier-free, table 2, with each kind of semaphores, simulated (docs/table2.md):
+                 latency, code, registers and semaphores beside the paper's
         semaphores-scale
                  CPU time of a multi-engine program of 50,000 instructions in 1,000 loops, from IR to ISA text, of one
                  of half the size, and of simulating them
@@ -40,6 +64,8 @@ def bench(name: str, tokens: int, repeat: int, as_json: bool) -> None:
             failed = bench_host(tokens, repeat, as_json)
         case "tgraph":
             failed = bench_tgraph(as_json)
+        case "semaphores":
+            failed = bench_table2(device, kernels, small, sensitivity, emit, as_json)
         case _:
             failed = bench_semaphores_scale(as_json)
     if failed:
@@ -70,6 +96,19 @@ def bench_tgraph(as_json: bool) -> bool:
         rows.add_row(row.name, f"{row.tasks:,}", f"{row.seconds:.2f}", f"{row.peak_mib:,.0f}")
     print_table(rows)
     click.echo(f"\ntwice the tasks take {result.doubling:.2f} times as long")
+    return False
+
+
+def bench_table2(
+    device: str, kernels: tuple[str, ...], small: bool, sensitivity: bool, emit: str | None, as_json: bool
+) -> bool:
+    """Simulate the programs of the paper's table and report, or print one."""
+    from mpkc.cli.bench_semaphores import bench_semaphores, emit_kernel
+
+    if emit is None:
+        bench_semaphores(device, kernels, sensitivity, small, as_json)
+    else:
+        emit_kernel(emit)
     return False
 
 

@@ -1,0 +1,108 @@
+"""The part of `mpkc bench` that shows barrier-free, table 2."""
+
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from mpkc.cli.common import print_json, print_table, table
+from mpkc.cli.engines import device_named
+from mpkc.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from mpkc.bench.table2 import Row, Sensitivity, Table2
+
+NUMBERS = ("latency", "paper", "code", "paper ", "registers", "paper  ", "semaphores", "paper   ")
+KIB = 1024
+
+
+def bench_semaphores(device: str, programs: Sequence[str], sensitivity: bool, small: bool, as_json: bool) -> None:
+    """Compile, simulate and report."""
+    from dataclasses import replace
+
+    from mpkc.bench.table2 import bench_sensitivity, bench_table2
+
+    machine = device_named(device)
+    try:
+        with bar_progress() as told:
+            result = bench_table2(machine, programs, told, small)
+            if sensitivity:
+                result = replace(result, sensitivity=bench_sensitivity(machine, programs, told, small))
+    except KeyError as err:
+        raise UserError(f"error: {err.args[0]}") from err
+    if as_json:
+        return print_json(result.to_json())
+    print_table(figures(result), *([influences(result.sensitivity)] if sensitivity else []))
+    click.echo(f"\ntimes are those of {result.device}; latency is relative to barrier; paper: barrier-free, table 2")
+
+
+def emit_kernel(name: str) -> None:
+    """Print the tile program of a kernel."""
+    from mpkc.bench.kernels import KERNELS
+    from mpkc.bench.paper import paper_rows
+
+    kernels = {row.program: row.kernel for row in paper_rows()}
+    kernel = KERNELS.get(kernels.get(name, name))
+    if kernel is None:
+        raise UserError(f"error: there is no program {name}; there are: {', '.join(kernels)}")
+    click.echo(kernel.build(**kernel.full), nl=False)
+
+
+def figures(result: "Table2") -> "Table":
+    """A line for each program and kind, the paper's figures beside ours."""
+    shown = table("program", "kind", *NUMBERS, right=NUMBERS)
+    for program, rows in groupby(result.rows, key=lambda row: row.program):
+        name = program
+        for row in rows:
+            shown.add_row(name, row.kind, *_cells(row))
+            name = ""
+        for refused in result.refused:
+            if refused.program == program:
+                shown.add_row("", refused.kind, "n/a")
+    return shown
+
+
+def _cells(row: "Row") -> tuple[str, ...]:
+    paper = row.paper
+    beside = ("", "", "", "")
+    if paper is not None:
+        beside = (f"{paper.latency:.2f}", _kib(paper.code_bytes), str(paper.registers), str(paper.semaphores))
+    ours = (f"{row.latency:.2f}", _kib(row.code_bytes), str(row.registers), str(row.semaphores))
+    return tuple(cell for pair in zip(ours, beside, strict=True) for cell in pair)
+
+
+def _kib(count: int) -> str:
+    return f"{count / KIB:,.1f} KiB"
+
+
+def influences(found: Sequence["Sensitivity"]) -> "Table":
+    """What becomes of the best kind beside barrier, for each program and parameter."""
+    headings = ("kind", "as it is", "25 % less", "25 % more")
+    shown = table("program", "parameter", *headings, "", right=headings[1:])
+    for (program, parameter), both in groupby(found, key=lambda each: (each.program, each.parameter)):
+        less, more = both
+        best = min((kind for kind in less.before if kind != "barrier"), key=lambda kind: less.before[kind])
+        latencies = (less.before[best], less.latency[best], more.latency[best])
+        told = "other winner" if less.overtaken or more.overtaken else ""
+        shown.add_row(program, parameter, best, *(f"{latency:.2f}" for latency in latencies), told)
+    return shown
+
+
+@contextmanager
+def bar_progress() -> Generator[Callable[[int, int, str], None]]:
+    """A callback (done, total, what) that draws a bar on standard error where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, total, what: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        row = bar.add_task("", total=None)
+        yield lambda done, total, what: bar.update(row, completed=done, total=total, description=what)
