@@ -1,14 +1,14 @@
 """A program as the specification of a certificate: its tree, and what follows from it."""
 
 from xdsl.dialects import scf
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 
 from mpkc.certificate.statements import Need
 from mpkc.certificate.symbolic import ROOT
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.sem_control import CONTROL_OPS
 from mpkc.dialects.sem_distance import EVERY
-from mpkc.dialects.sem_structure import Edge, Instruction, Loop, Structure, regions_of
+from mpkc.dialects.sem_structure import Edge, Instruction, Structure, regions_of
 
 
 class Specification:
@@ -32,7 +32,7 @@ class Specification:
             self.labels[name_of(each)]: [need for edge in each.edges if (need := self._need(edge))]
             for each in structure.instructions
         }
-        self.tree = "\n".join(self._block(structure.loops[0], structure.loops[0].block, 1))
+        self.tree = "\n".join(self._block(structure.loops[0].block))
 
     def _need(self, edge: Edge) -> Need | None:
         if edge.never_owed:
@@ -54,22 +54,22 @@ class Specification:
 
     # The tree.
 
-    def _block(self, loop: Loop, block: Block, depth: int) -> list[str]:
+    def _block(self, block: Block) -> list[str]:
         """The lines of `body [...]`."""
         items: list[list[str]] = []
         for op in block.ops:
             if (instruction := self.structure.by_op.get(op)) is not None:
                 items.append([self._instruction(instruction)])
             elif isinstance(op, CONTROL_OPS):
-                items.append(self._control(op, loop, depth))
+                items.append(self._control(op))
         lines = [line + (";" if item is not items[-1] and line is item[-1] else "") for item in items for line in item]
         return ["body [", *("  " + line for line in lines), "]"]
 
-    def _control(self, op: object, loop: Loop, depth: int) -> list[str]:
+    def _control(self, op: Operation) -> list[str]:
         match op:
             case scf.ForOp():
                 inner = self.structure.loop_of[op.body.block]
-                first, *rest = self._block(inner, inner.block, depth + 1)
+                first, *rest = self._block(inner.block)
                 return [f"For {loop_name(inner.name)} ({first}", *rest[:-1], f"{rest[-1]})"]
             case scf.IfOp():
                 lines = ["If"]
@@ -77,7 +77,7 @@ class Specification:
                 for at in range(2):
                     if at < len(regions):
                         inner = self.structure.loop_of[regions[at]]
-                        first, *rest = self._block(inner, inner.block, depth + 1)
+                        first, *rest = self._block(inner.block)
                         lines += [f"  {loop_name(inner.name)} ({first}", *("  " + line for line in rest[:-1])]
                         lines.append(f"  {rest[-1]})")
                     else:
@@ -85,8 +85,7 @@ class Specification:
                         lines.append(f"  {self.absent} Nothing")
                 return lines
             case _:
-                name = getattr(op, "name", "")
-                raise OpError(op, f"cannot certify: '{name}'; certificates are for scf.for and scf.if")  # pyright: ignore
+                raise OpError(op, f"cannot certify: '{op.name}'; certificates are for scf.for and scf.if")
 
     def _instruction(self, instruction: Instruction) -> str:
         afters = "; ".join(self._after(edge) for edge in instruction.edges)

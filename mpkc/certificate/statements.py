@@ -98,7 +98,6 @@ class Stream:
 
     Attributes:
         ghosts: the counters that its proof speaks of, by variable.
-        bits: how many bits unknown variables have; all others are computed.
     """
 
     engine: str
