@@ -209,7 +209,8 @@ def test_a_cycle_of_waits_is_a_deadlock_of_both() -> None:
 
 def test_a_wait_for_what_nobody_updates_is_a_deadlock() -> None:
     result = run(".engine e0 registers 0\nNOP S[1]>=1\n")
-    assert str(result.deadlock) == "deadlock\ne0: NOP (ISA line 7) waits for b >= 1, which is 0; no instruction updates it"
+    told = "e0: NOP (ISA line 7) waits for b >= 1, which is 0; no instruction updates it"
+    assert str(result.deadlock) == f"deadlock\n{told}"
 
 
 def test_a_handshake_that_is_not_met_is_a_deadlock() -> None:
@@ -234,7 +235,10 @@ def test_a_handshake_of_some_engines_leaves_the_others_alone() -> None:
         ("REGISTER_ALU r0 = r1 div r0", "e, ISA line 7: integer division or modulo by zero"),
         ("REGISTER_ALU r0 = r1 shl 32 : i32", "e, ISA line 7: a shift by 32 of an integer of 32 bits"),
         ("L:\nCOMPARE_BRANCH always -> L", "e, ISA line 8: the engines executed 1000 instructions: the program seems"),
-        ("REGISTER_MOVE r0 = 1\nMEMSET dst=t@r0[8]:[1]:f32 value=0.0:f32", "e, ISA line 8: t@1[8]:[1] is not within its 8"),
+        (
+            "REGISTER_MOVE r0 = 1\nMEMSET dst=t@r0[8]:[1]:f32 value=0.0:f32",
+            "e, ISA line 8: t@1[8]:[1] is not within its 8",
+        ),
     ],
 )
 def test_faults_name_the_line(body: str, fault: str) -> None:

@@ -1,0 +1,56 @@
+"""Builds the proofs with one thing wrong at a time, in the model or in what is emitted; each must fail in a proof."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PROOFS = Path(__file__).parent
+
+# What is wrong; the file; the text there; what takes its place.
+MUTANTS = [
+    ("the mask is on one iteration early", "Arithmetic", "if b <? a then 1", "if b <=? a then 1"),
+    ("thresholds forget the position", "Arithmetic", ":= N * w - (N - K).", ":= N * w."),
+    ("words without the guard", "Arithmetic", "(word_mul (N - K) (isGT w 0))", "(N - K)"),
+    ("positions count from 0", "Machine", ":= S (index p (", ":= (index p ("),
+    ("N counts what does not signal", "Machine", "filter (signals P) (instrs (body P e l))", "instrs (body P e l)"),
+    ("trip counters are not reset", "Machine", "else if parent P c =? l then 0 else", "else"),
+    ("the mask reads a monotone counter", "Machine", "(value (trips r) (carrier d))", "(value (mono r) (carrier d))"),
+    ("the block of the program runs 0 times", "Machine", "if l =? top then 1 else r l", "if l =? top then 0 else r l"),
+    ("histories do not shift", "Machine", "=> past r S k' Q end", "=> past r S k Q end"),
+    ("one semaphore for all engines of a loop", "Machine", " && (e =? engine_of P i) then", " then"),
+    ("the youngest instruction retires first", "Machine", "q e = (i, true) :: b ->", "q e = b ++ [(i, true)] ->"),
+    ("what is carried is taken as not carried", "Program", "distance d = 0 ->", "distance d = 1 ->"),
+    ("the consumer may come last", "Program", "In B (children rest)", "In B (children pre)"),
+    ("a mask reads a trip counter that is left out", "Bisimulation", "l -> keeps_trip l = true.", "l -> True."),
+]
+
+
+def refusal(file: str, old: str, new: str) -> str | None:
+    """Where the build of a mutant fails in a proof; None where it does not."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "proofs"
+        shutil.copytree(PROOFS, copy, ignore=shutil.ignore_patterns("checker"))
+        source = copy / f"{file}.v"
+        text = source.read_text()
+        if text.count(old) != 1:
+            sys.exit(f"{file}.v has {text.count(old)} times what a mutant changes: {old}")
+        source.write_text(text.replace(old, new))
+        run = subprocess.run(["make", "-C", str(copy)], capture_output=True, text=True, timeout=300)
+    places = [line for line in run.stderr.splitlines() if line.startswith('File "')]
+    return places[0].split('"')[1].removeprefix("./") + places[0].split('"')[2].split(", char")[0] if places else None
+
+
+def main() -> int:
+    """The exit code: 1 where a mutant is not refused."""
+    missed = 0
+    for what, file, old, new in MUTANTS:
+        where = refusal(file, old, new)
+        missed += where is None
+        print(f"{what:45} {'refused: ' + where if where else 'NOT REFUSED'}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
