@@ -28,8 +28,8 @@ class _Flash:
         queries, keys = groups * QUERIES, sections * banks * BANK
         self.q_far, self.k_far = w.far("q", "bf16", D, queries), w.far("k", "bf16", D, keys)
         self.v_far, self.o_far = w.far("v", "bf16", keys, D), w.far("o", "f32", queries, D)
-        self.k = [w.near(f"k{n}", "bf16", D, BANK) for n in self.banks]
-        self.v = [w.near(f"v{n}", "bf16", KEYS, D) for n in self.blocks]
+        self.k = w.near("k_section", "bf16", D, banks * BANK)
+        self.v = w.near("v_section", "bf16", banks * BANK, D)
         self.q = w.near("q_slots", "bf16", 2, D, QUERIES)
         self.scaled = w.near("scaled_slots", "bf16", 2, D, QUERIES)
         self.scores = [w.accumulator(f"scores{n}", "f32", QUERIES, BANK) for n in self.banks]
@@ -56,11 +56,10 @@ class _Flash:
 
     def load_section(self, section: Number) -> None:
         w = self.w
-        first = w.product(section, w.index(len(self.banks) * BANK))
-        for n in self.banks:
-            w.load(w.columns(self.k_far, w.sum(first, w.index(n * BANK)), BANK), self.k[n])
-        for n in self.blocks:
-            w.load(w.rows(self.v_far, w.sum(first, w.index(n * KEYS)), KEYS), self.v[n])
+        keys = len(self.banks) * BANK
+        first = w.product(section, w.index(keys))
+        w.load(w.columns(self.k_far, first, keys), self.k)
+        w.load(w.rows(self.v_far, first, keys), self.v)
 
     def score(self, group: Number) -> None:
         """Queries times keys, the largest score of each row, and what earlier sums and outputs are scaled by."""
@@ -69,7 +68,7 @@ class _Flash:
         w.load(w.columns(self.q_far, w.product(group, w.index(QUERIES)), QUERIES), q)
         w.map("mul", [q, w.constant(D**-0.5)], scaled, "vector")
         for n in self.banks:
-            w.matmul(scaled, self.k[n], self.scores[n])
+            w.matmul(scaled, w.columns(self.k, w.index(n * BANK), BANK), self.scores[n])
             w.reduce("max", self.scores[n], self.one(self.largest_parts, n), "vector")
         maximum, ratio = w.columns(self.maxima, group, 1), w.columns(self.ratios, group, 1)
         w.reduce("max", self.largest_parts, self.largest, "vector")
@@ -97,7 +96,8 @@ class _Flash:
                 w.transpose(w.columns(p, w.index(block * KEYS), KEYS), self.queries(bank, block))
             w.copy(bank, self.turned[n], "vector")
         for n in self.blocks:
-            w.matmul(self.queries(self.turned[n // BLOCKS], n % BLOCKS), self.v[n], pv, more=n > 0)
+            values = w.rows(self.v, w.index(n * KEYS), KEYS)
+            w.matmul(self.queries(self.turned[n // BLOCKS], n % BLOCKS), values, pv, more=n > 0)
 
     def write_back(self, group: Number) -> None:
         w = self.w
