@@ -18,6 +18,7 @@ from mpkc.passes.sem_order_transfers import ROTATING, order_transfers
 from mpkc.runtime.bindings import bindings_of
 from mpkc.runtime.machine import Dma, machine
 from mpkc.runtime.verify.transfers import check_transfers
+from mpkc.verification import verify_compiled
 
 GENERIC = machine("generic")
 QUEUES = replace(GENERIC, dma=Dma(16, ("load", "store")))
@@ -64,6 +65,7 @@ def test_two_in_flight_are_refused_by_verify_and_seen_as_a_race():
     beside = found.module
     x = np.ones((6, 4), dtype=np.float32)
     again = compiled(beside, next(iter(beside.ops)), Setup("per-loop", QUEUES))
+    assert not verify_compiled(again, written=True, queues=("load", "store")).ok
     races = run_compiled(
         again, QUEUES, {"x": x, "y": 0 * x}, bindings_of({"n": 6}), 0, Watched(values=True, races=True)
     ).races
@@ -79,6 +81,8 @@ def test_transfers_that_share_a_semaphore_are_refused():
             each.attributes["signal"] = StringAttr("T")
     refused = check_transfers(structure_of(found.program), found.streams, ["load"])
     assert 'semaphore "T" counts parts of @T, @U' in refused.failures[0].message
+    report = verify_compiled(found, written=True, queues=("load",))
+    assert "transfers" in {check.name for check in report.checks if check.failed}
 
 
 def test_a_semaphore_of_parts_is_reset_as_many_times_sooner():
