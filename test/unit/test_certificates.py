@@ -1,5 +1,6 @@
 """Certificates of emitted streams: Coq accepts those of right ones, and none is made, or accepted, of wrong ones."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -43,7 +44,7 @@ PAIR = program(
 @pytest.fixture(scope="module")
 def coqc(tmp_path_factory):
     """Runs coqc on a certificate: its exit code and what it says."""
-    if shutil.which("coqc") is None:
+    if shutil.which("coqc") is None and not os.environ.get("CI"):
         pytest.skip("coqc is not installed")
     at = tmp_path_factory.mktemp("checker")
     for name in FILES:
