@@ -17,6 +17,7 @@ from mpkc.dialects.sem_streams import BarrierOp, StreamsOp
 from mpkc.dialects.sem_structure import Loop, structure_of
 from mpkc.passes.scalar_folding import constant_of
 from mpkc.passes.semaphores.bounds import Most, entries, trips
+from mpkc.passes.semaphores.plan import Plan
 from mpkc.passes.semaphores.streams import write_streams
 from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.declared import check_declared, check_names
@@ -46,7 +47,7 @@ def verify_compiled(
     Raises:
         OpError: a binding that the program has no name for, that is above its maximum, or that is missing.
     """
-    rescued, barriers = rescues(found), has_barriers(found.streams)
+    rescued, barriers = rescues(found.plan), has_barriers(found.streams)
     program, streams = with_sizes(found.program, found.streams)
     if bindings is not None:
         check_bound(program, bindings)
@@ -91,11 +92,11 @@ def _values(program: EngineProgram) -> dict[str, Attribute]:
     return {label: op.results[0].type for op in program.walk() if is_value(op) and (label := label_of(op)) is not None}
 
 
-def rescues(found: Compiled) -> list[Rescue]:
+def rescues(plan: Plan) -> list[Rescue]:
     """The dependencies for which markers stand."""
     return [
         Rescue(need.stands_for.name, need.consumer.name, need.producer.name)
-        for need in found.plan.needs.all
+        for need in plan.needs.all
         if need.stands_for is not None
     ]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
 
-from semaphore_fuzz import Made, bindings_of_runs, make_program, out_of_scope, rescues
+from semaphore_fuzz import Made, bindings_of_runs, make_program, out_of_scope
 from semaphore_mutations import Mutation, mutations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.transforms.canonicalize import CanonicalizePass
@@ -27,6 +27,7 @@ from mpkc.passes.sem_simplify import simplify
 from mpkc.passes.sem_use_indices import use_indices
 from mpkc.passes.semaphores.epochs import EpochError
 from mpkc.runtime.verify.product import Product, assigned_product, disagreeing_product
+from mpkc.verification import rescues
 
 KINDS = ("per-instruction", "per-loop", "per-engine")
 FEW = "ui3"

@@ -26,9 +26,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from mpkc.dialects.sem import InstOp, ProgramOp, ValueOp
 from mpkc.dialects.sem_distance import AfterAttr, distance, offset
-from mpkc.passes.semaphores.plan import Plan
 from mpkc.runtime.bindings import Bindings, bindings_of
-from mpkc.runtime.verify.product import Rescue
 
 INDEX = IndexType()
 LESS_UNSIGNED = 6  # the predicate ult of arith.cmpi
@@ -102,15 +100,6 @@ def bindings_of_runs(rng: Random, made: Made, count: int = 8) -> list[Bindings]:
             | {label: values(given[0]) for label, given in made.shape.values.items()}
         )
         for _ in range(count)
-    ]
-
-
-def rescues(plan: Plan) -> list[Rescue]:
-    """The dependencies that a plan lets markers stand for."""
-    return [
-        Rescue(need.stands_for.name, need.consumer.name, need.producer.name)
-        for need in plan.needs.all
-        if need.stands_for is not None
     ]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from semaphore_fuzz import make_program, rescues
+from semaphore_fuzz import make_program
 from semaphore_text import inst, loop, program
 from test_sem_random import load
 from xdsl.dialects import arith, scf
@@ -24,6 +24,7 @@ from mpkc.passes.semaphores.needs import Form
 from mpkc.passes.tile_extract_dependencies import extract_dependencies
 from mpkc.runtime.bindings import bindings_of
 from mpkc.runtime.verify.product import check_product
+from mpkc.verification import rescues
 
 BOUNDED = "attributes {maxima = {n = 100 : index, m = 100 : index}} "
 NOT_COUNTED = (arith.ConstantOp, arith.ExtUIOp, arith.IndexCastOp)

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 from semaphore_cases import CASES
-from semaphore_fuzz import rescues
 
 from mpkc.dialects.diagnostics import OpError, verify
 from mpkc.parsing import new_context, parse_module
 from mpkc.passes.sem_allocate import allocate
 from mpkc.runtime.bindings import parse_bindings
 from mpkc.runtime.verify.product import Product, assigned_product, check_product
+from mpkc.verification import rescues
 
 CONTEXT = new_context()
 WRITTEN = {name: case for name, case in CASES.items() if case.streams}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sem_figures import FIGURES, loop
 from sem_figures import program as sem_program
-from semaphore_fuzz import Made, bindings_of_runs, make_program, rescues
+from semaphore_fuzz import Made, bindings_of_runs, make_program
 from semaphore_mutations import mutations
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
@@ -28,6 +28,7 @@ from mpkc.runtime.verify.execution import sites_of
 from mpkc.runtime.verify.prefixes import blocked
 from mpkc.runtime.verify.product import Product, assigned_product, check_product, disagreeing_product
 from mpkc.runtime.verify.runs import Integers, ProgramRun, StreamRun, name_of
+from mpkc.verification import rescues
 
 CONTEXT = new_context()
 SEEDS = st.integers(0, 1 << 20)

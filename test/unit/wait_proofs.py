@@ -2,7 +2,6 @@
 
 import re
 
-from semaphore_fuzz import rescues
 from xdsl.ir import Operation
 
 from mpkc.dialects.diagnostics import verify
@@ -13,6 +12,7 @@ from mpkc.passes.sem_simplify import simplify
 from mpkc.passes.semaphores.bounds import entries, trips
 from mpkc.runtime.verify.report import Check
 from mpkc.runtime.verify.waits import prove_waits
+from mpkc.verification import rescues
 
 CONSTANTS = """
     %c0 = arith.constant 0 : index
