@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from mpkc.bench.kernels.kernel import Arrays, Kernel, Sizes
-from mpkc.bench.kernels.writer import Tile, Writer
+from mpkc.bench.kernels.writer import Writer
 
 BLOCK, PART, TOP = 128, 128, 2
 ENGINES = ("sync", "load", "q2", "tensor", "scalar", "vector", "store")
@@ -26,14 +26,14 @@ def build(tokens: int, experts: int, hidden: int, middle: int) -> str:
     gate_far, up_far = (w.far(name, "bf16", experts, hidden, middle) for name in ("gate", "up"))
     down_far = w.far("down", "bf16", experts, middle, hidden)
     expert_far, tokens_far = w.far("expert", "i32", most), w.far("tokens", "i32", most, BLOCK)
-    weights_far, blocks = w.far("weights", "f32", most, BLOCK, 1), w.integer("blocks")
+    weights_far, blocks = w.far("weights", "f32", most, BLOCK, 1), w.integer("blocks", most)
     ins, middles = range(hidden // PART), range(middle // PART)
     numbers, weights = w.near("numbers", "i32", BLOCK), w.near("chosen", "f32", BLOCK, 1)
     x, y, out = (
         w.near(f"{name}_tile", type_, BLOCK, hidden) for name, type_ in (("x", "bf16"), ("y", "f32"), ("o", "f32"))
     )
-    gate, up = ([w.near(f"{name}{n}", "bf16", PART, middle) for n in ins] for name in ("gate", "up"))
-    down = [w.near(f"down{n}", "bf16", PART, hidden) for n in middles]
+    gate, up = (w.near(f"{name}_tiles", "bf16", hidden, middle) for name in ("gate", "up"))
+    down = w.near("down_tiles", "bf16", middle, hidden)
     turned = [w.near(f"turned{n}", "bf16", PART, BLOCK) for n in ins]
     active, gated = (
         [w.near(f"{name}{n}", type_, PART, BLOCK) for n in middles]
@@ -49,14 +49,8 @@ def build(tokens: int, experts: int, hidden: int, middle: int) -> str:
         w.load(w.part(weights_far, [block, w.index(0), w.index(0)], [1, BLOCK, 1], drop=1), weights, "q2")
         w.gather(x_far, numbers, x, "q2")
         w.gather(y_far, numbers, y, "q2")
-
-        def matrix(far: Tile, near: list[Tile]) -> None:
-            for n, tile in enumerate(near):
-                sizes = [1, *tile.shape]
-                w.load(w.part(far, [expert, w.index(n * PART), w.index(0)], sizes, drop=1), tile)
-
         for far, near in ((gate_far, gate), (up_far, up), (down_far, down)):
-            matrix(far, near)
+            w.load(w.part(far, [expert, w.index(0), w.index(0)], [1, *near.shape], drop=1), near)
         for n in ins:
             bank = w.slot(turned_banks, w.index(n % 2))
             w.transpose(w.columns(x, w.index(n * PART), PART), bank)
@@ -65,11 +59,12 @@ def build(tokens: int, experts: int, hidden: int, middle: int) -> str:
             products = [w.slot(banks, w.index(n % 2)) for banks in (gate_banks, up_banks)]
             for near, bank in zip((gate, up), products, strict=True):
                 for k in ins:
-                    w.matmul(w.columns(near[k], w.index(n * PART), PART), turned[k], bank, more=k > 0)
+                    part = w.part(near, [w.index(k * PART), w.index(n * PART)], [PART, PART])
+                    w.matmul(part, turned[k], bank, more=k > 0)
             w.map("silu", [products[0]], active[n], "scalar")
             w.map("mul", [active[n], products[1]], gated[n], "vector")
         for n in middles:
-            w.matmul(gated[n], down[n], down_bank, more=n > 0)
+            w.matmul(gated[n], w.rows(down, w.index(n * PART), PART), down_bank, more=n > 0)
         w.map("mul", [down_bank, weights], out, "scalar")
         w.map("add", [y, out], out, "vector")
         w.scatter(out, y_far, numbers)

@@ -56,6 +56,7 @@ class Writer:
         self.name, self.engines = name, engines
         self.arguments: list[Operand] = []
         self.constants: dict[str, Number] = {}
+        self.maxima: dict[str, int] = {}
         self.allocated: list[Tile] = []
         self.lines: list[str] = []
         self.depth = 1
@@ -66,7 +67,9 @@ class Writer:
         engines = ", ".join(f'"{engine}"' for engine in self.engines)
         constants = [f"  {number.name} = arith.constant {value}" for value, number in self.constants.items()]
         allocated = [f"  {tile.name} = memref.alloc() : {tile.type}" for tile in self.allocated]
-        head = f"tile.kernel @{self.name}({arguments}) engines [{engines}] {{"
+        promised = ", ".join(f"{name} = {most} : index" for name, most in self.maxima.items())
+        words = f" attributes {{maxima = {{{promised}}}}}" if promised else ""
+        head = f"tile.kernel @{self.name}({arguments}) engines [{engines}]{words} {{"
         return "\n".join([head, *constants, *allocated, *self.lines, "}", ""])
 
     def far(self, name: str, element: str, *shape: int) -> Tile:
@@ -75,10 +78,11 @@ class Writer:
         self.arguments.append(tile)
         return tile
 
-    def integer(self, name: str) -> Number:
-        """An argument that is an `index`."""
+    def integer(self, name: str, most: int) -> Number:
+        """An argument that is an `index`, and no more than `most`."""
         number = Number(f"%{name}")
         self.arguments.append(number)
+        self.maxima[name] = most
         return number
 
     def near(self, name: str, element: str, *shape: int, space: str = "near") -> Tile:
