@@ -24,6 +24,14 @@ MUTANTS = [
     ("what is carried is taken as not carried", "Program", "distance d = 0 ->", "distance d = 1 ->"),
     ("the consumer may come last", "Program", "In B (children rest)", "In B (children pre)"),
     ("a mask reads a trip counter that is left out", "Bisimulation", "l -> keeps_trip l = true.", "l -> True."),
+    (
+        "an instruction issues while it has waits left",
+        "Micro",
+        "= []) ->\n    micro_step",
+        "= u_code u e) ->\n    micro_step",
+    ),
+    ("a wait in code is one short", "Micro", "threshold_in (st e) <= reached", "threshold_in (st e) <= 1 + reached"),
+    ("code forgets the mask", "Micro", "(mask_in g * wait_in g)", "(wait_in g)"),
 ]
 
 
