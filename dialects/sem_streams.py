@@ -9,6 +9,7 @@ which sorts out those that may be missing or many, takes twice as long.
 
 from collections.abc import Iterator, Sequence
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import (
     ArrayAttr,
     IndexType,
@@ -172,7 +173,8 @@ class StreamOp(IRDLOperation):
 class WaitOp(IRDLOperation):
     """`sem.wait "s0" >= %t : i32 for ["P"]`: the engine goes on once the semaphore has reached the threshold.
 
-    It belongs to the next instruction of its block. `for` names the producers that it stands for, for reports.
+    It belongs to the next instruction of its block, or to the first one of the scf.for that comes before that, which
+    then has to have an iteration. `for` names the producers that it stands for, for reports.
     """
 
     name = "sem.wait"
@@ -446,12 +448,29 @@ def _check_waits(block: Block) -> None:
     for op in block.ops:
         if isinstance(op, WaitOp):
             waiting = op
-        elif is_instruction(op):
+        elif waiting is not None and not _is_between(op):
+            if not _begins_with_instruction(op):
+                break
             waiting = None
-        elif waiting is not None and type(op) not in SCALAR_OPS and not is_declaration(op):
-            break
     if waiting is not None:
-        raise OpError(waiting, "a wait without an instruction behind it: it belongs to the next one of its block")
+        raise OpError(
+            waiting,
+            "a wait without an instruction behind it: it belongs to the next one of its block, or to the first one of "
+            "the scf.for there",
+        )
+
+
+def _is_between(op: Operation) -> bool:
+    """Whether `op` may stand between a wait and its instruction."""
+    return isinstance(op, WaitOp) or type(op) in SCALAR_OPS or is_declaration(op)
+
+
+def _begins_with_instruction(op: Operation) -> bool:
+    """Whether it is an instruction, or a loop whose iterations begin with one."""
+    if not isinstance(op, scf.ForOp):
+        return is_instruction(op)
+    first = next((each for each in op.body.block.ops if not _is_between(each) and type(each) is not IterationOp), None)
+    return first is not None and _begins_with_instruction(first)
 
 
 def _blocks(op: Operation) -> Iterator[Block]:

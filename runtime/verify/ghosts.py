@@ -258,11 +258,6 @@ class Ghosts:
         """The loop of a barrier, and those in it."""
         return [loop for loop in self.runs if barrier.loop in loop.path]
 
-    def await_(self, state: State, semaphore: str, threshold: Value) -> None:
-        """A wait has ended: the semaphore has reached `threshold`."""
-        key = ("known", semaphore)
-        state[key] = greater(state[key], self.in_all(state, semaphore, threshold))
-
     # What the counters say.
 
     def in_all(self, state: State, semaphore: str, value: Value) -> Value:

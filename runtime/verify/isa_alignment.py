@@ -262,7 +262,9 @@ class _Walk:
         elif isinstance(event.op, WaitOp):
             fits = isinstance(item, isa.Issued) and item.wait is not None
             if fits and not _is_wait_alone(item):
-                self.found.fused.add(_consumer(event.op))
+                consumer = _consumer(event.op)
+                fits = consumer is not None
+                self.found.fused.update([consumer] if consumer else [])
         else:
             fits = isinstance(item, isa.Issued) and not _is_wait_alone(item)
         if not fits:
@@ -282,13 +284,12 @@ def _is_wait_alone(item: object) -> bool:
     return isinstance(item, isa.Nop) and item.label is None and item.update is None
 
 
-def _consumer(op: WaitOp) -> Operation:
-    """The instruction that a wait belongs to."""
+def _consumer(op: WaitOp) -> Operation | None:
+    """The instruction that can have a wait as its own; None where the next one stands in a loop."""
     following = op.next_op
-    while following is not None and not is_instruction(following):
+    while following is not None and not is_instruction(following) and not following.regions:
         following = following.next_op
-    assert following is not None, "verified"
-    return following
+    return following if following is not None and is_instruction(following) else None
 
 
 def _describe(event: Event) -> str:

@@ -5,7 +5,7 @@ for i1; int64 for widths that NumPy lacks), signed as in mpkc.dialects.scalars, 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,14 @@ def merge(mask: Mask, new: Value, old: Value | None, type: Attribute) -> Value:
         return old
     scalar = dtype_of(type).type
     return np.where(mask, scalar(new) if isinstance(new, int) else new, scalar(old) if isinstance(old, int) else old)
+
+
+def without(mask: Mask, other: Mask) -> Mask | Literal[False]:
+    """The lanes of one mask that are not in another; False where there is none."""
+    if other is None or other is mask:
+        return False
+    left = ~other if mask is None else mask & ~other
+    return left if left.any() else False
 
 
 def function_of(op: Operation) -> Function:

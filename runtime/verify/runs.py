@@ -15,12 +15,12 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import is_declaration, is_instruction, is_value, label_of
 from mpkc.dialects.sem_control import CONTROL_OPS
-from mpkc.dialects.sem_streams import BarrierOp, IterationOp, ReadOp, StreamOp, StreamsOp, WaitOp
+from mpkc.dialects.sem_streams import BarrierOp, IterationOp, ReadOp, StreamOp, StreamsOp, WaitOp, threshold_type
 from mpkc.dialects.sem_structure import Structure, regions_of
 from mpkc.dialects.wording import counted, ordinal
 from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.verify.execution import Iteration, Site, Slot, Step, Trips, Walk, known
-from mpkc.runtime.verify.lanes import Array, Mask, Value
+from mpkc.runtime.verify.lanes import Array, Mask, Value, merge, without
 
 LIMIT = 1_000_000
 Boundary = tuple[str, str, Iteration]  # what begins or ends: "inst", "enter" or "end", its name, the iteration around
@@ -171,8 +171,9 @@ class StreamRun(Walk):
     def __init__(self, streams: StreamsOp, stream: StreamOp, program: ProgramRun, limit: int = LIMIT):
         super().__init__(program.lanes, program.sites, program.trips, limit)
         self.program, self.integers = program, program.integers
+        self.threshold_type = threshold_type(streams.counters)
         self.depths = {name_of(i.op): len(i.counted) for i in program.structure.instructions}
-        self.waits: list[tuple[str, Value]] = []
+        self.waits: list[tuple[str, Value, Mask]] = []
         self.versions: dict[int, Value] = {}
         self.lowerings |= {
             WaitOp: self._wait,
@@ -210,12 +211,19 @@ class StreamRun(Walk):
         return lambda mask: self._issue(op, mask, len(self.iteration))
 
     def _issue(self, op: Operation, mask: Mask, depth: int) -> None:
-        self.slots.append(Slot(op, tuple(self.iteration[:depth]), mask, self.waits))
-        self.waits = []
+        """An instruction issues behind the waits since the last one, in each lane: some may not come to a loop."""
+        waits, self.waits = self.waits, []
+        own: list[tuple[str, Value]] = []
+        for semaphore, threshold, waiting in waits:
+            left = without(waiting, mask)
+            if left is not False:
+                self.waits.append((semaphore, threshold, left))
+            own.append((semaphore, threshold if waiting is mask else merge(waiting, threshold, 0, self.threshold_type)))
+        self.slots.append(Slot(op, tuple(self.iteration[:depth]), mask, own))
 
     def _wait(self, op: WaitOp) -> Step:
         semaphore, threshold = op.semaphore.data, self.place(op.threshold)
-        return lambda mask: self.waits.append((semaphore, known(self.values[threshold])))
+        return lambda mask: self.waits.append((semaphore, known(self.values[threshold]), mask))
 
     def _read_value(self, op: ReadOp) -> Step:
         kind, name, depth = self._boundary(op)

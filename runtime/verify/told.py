@@ -61,6 +61,8 @@ def _what(ghosts: Ghosts, goal: Goal, threshold: int | None, owed: int | None) -
         which = "n-th" if owed is None else ordinal(owed)
         return f'signals "{goal.semaphore}" for the {which} time, which is out of its range'
     shown = "a threshold" if threshold is None else str(threshold)
+    if goal.wrong is Wrong.SKIPPED:
+        return f'waits for "{goal.semaphore}" >= {shown} in front of a loop that may have no iteration'
     if goal.wrong is Wrong.LATE:
         rest = "" if owed is None else f", but no more than {owed} is owed"
         return f'issues too late: it waits for "{goal.semaphore}" >= {shown}{rest}'

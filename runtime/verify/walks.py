@@ -55,11 +55,12 @@ Steps: TypeAlias = dict[Block, list[tuple[Step, Operation]]]
 
 
 class Wrong(StrEnum):
-    """What can be wrong with an instruction."""
+    """What can be wrong with an instruction; with waits in front of a loop that it is the first of, if it runs."""
 
     EARLY = "early"
     LATE = "late"
     RANGE = "range"
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,30 @@ class Goal:
     owed: Value | None = None
 
 
+@dataclass(frozen=True)
+class Awaited:
+    """A wait that the engine has passed.
+
+    Attributes:
+        threshold: as it was compared.
+        reached: the signals that it asks for, since the beginning.
+        known: those that were surely known to have been before it.
+    """
+
+    semaphore: str
+    threshold: Value
+    reached: Value
+    known: Value
+
+
 class Walk(ABC):
     """One way through a stream.
 
     Args:
         steps: keeps the operations of each block that do anything, for walks through the same stream.
+
+    Attributes:
+        waits: those since the last instruction, which are the next one's.
     """
 
     def __init__(self, ghosts: Ghosts, steps: Steps):
@@ -94,6 +114,7 @@ class Walk(ABC):
         self.ghosts, self.places = ghosts, ghosts.places
         self.state: State = ghosts.initial()
         self.values: dict[SSAValue, Value] = {}
+        self.waits: list[Awaited] = []
         counters = self.places.streams.counters
         self.bits, self.signed = counters.width.data, self.places.streams.signed
         self.most = (1 << (self.bits - self.signed)) - 1
@@ -131,7 +152,6 @@ class Walk(ABC):
         """Go through a block; what its terminator passes on, None for what is no integer."""
         places = self.places
         left = self.ghosts.passed_in(block)
-        waits: list[tuple[str, Value]] = []
         for step, op in self._steps(block):
             match step:
                 case Step.COMPUTE:
@@ -146,15 +166,15 @@ class Walk(ABC):
                     self._pass(left, place.position)
                 case Step.WAIT:
                     assert isinstance(op, WaitOp)
-                    threshold = reduced(self.values[op.threshold], self.bits, self.signed)
-                    waits.append((op.semaphore.data, threshold))
+                    self._wait(op)
                 case Step.MEET:
                     self.ghosts.meet(self.state, places.of[op])
                 case Step.ISSUE:
                     place = places.of[op]
                     self._pass(left, place.position)
-                    self.issue(place, self._goals(place, waits))
-                    waits = []
+                    goals = self._goals(place)
+                    self.issue(place, goals)
+                    self.waits = []
                     for result in op.results:
                         if is_integer(result.type):
                             self.values[result] = self.unknown(result.type)
@@ -201,32 +221,39 @@ class Walk(ABC):
         """The result of `op` where it has none: any, as nothing right comes to it."""
         return self.unknown(op.results[0].type)
 
-    def _goals(self, place: Place, waits: Sequence[tuple[str, Value]]) -> list[Goal]:
-        """What must hold where the instruction at `place` issues behind `waits`; they count as done behind that."""
+    def _wait(self, op: WaitOp) -> None:
+        """The engine waits: from here on what it waits for is known to have been."""
+        semaphore = op.semaphore.data
+        threshold = reduced(self.values[op.threshold], self.bits, self.signed)
+        known, reached = self.state["known", semaphore], self.ghosts.in_all(self.state, semaphore, threshold)
+        self.waits.append(Awaited(semaphore, threshold, reached, known))
+        self.state["known", semaphore] = greater(known, reached)
+
+    def _goals(self, place: Place) -> list[Goal]:
+        """What must hold where the instruction at `place` issues behind the waits that are its own, for each of these
+        first."""
         requirements = self.of_consumer.get(place, [])
-        goals = [self._not_late(place, semaphore, threshold, requirements) for semaphore, threshold in waits]
-        for semaphore, threshold in waits:
-            self.ghosts.await_(self.state, semaphore, threshold)
-        goals += [self._not_early(place, requirement, dict(waits)) for requirement in requirements]
+        goals = [self._not_late(place, wait, requirements) for wait in self.waits]
+        thresholds = {wait.semaphore: wait.threshold for wait in self.waits}
+        goals += [self._not_early(place, requirement, thresholds) for requirement in requirements]
         if place.signal is not None:
             issued = self.ghosts.issued(self.state, place)
             goals.append(Goal(Wrong.RANGE, issued <= self.most, place, None, place.signal, None, issued))
         return goals
 
-    def _not_late(self, place: Place, semaphore: str, threshold: Value, requirements: Sequence[Requirement]) -> Goal:
-        """A wait asks for no more than is owed, or is known to have been."""
-        ghosts, state = self.ghosts, self.state
+    def _not_late(self, place: Place, wait: Awaited, requirements: Sequence[Requirement]) -> Goal:
+        """A wait asks for no more than is owed, or was known to have been."""
+        ghosts, state, semaphore = self.ghosts, self.state, wait.semaphore
         owed: Value = 0
-        allowed: Value = state["known", semaphore]
+        allowed = wait.known
         for requirement in requirements:
             covers = [cover for cover in requirement.covers if cover.member.signal == semaphore]
             if covers and covers[0].member is requirement.own.member and requirement.exact:
                 owed = greater(owed, ghosts.signals(state, covers[0]))
         if ghosts.may_be_late(semaphore, place) and (before := ghosts.before(state, semaphore, place)) is not None:
             allowed = greater(allowed, before)
-        reached = ghosts.in_all(state, semaphore, threshold)
-        holds = semaphore not in ghosts.lost and reached <= greater(allowed, owed)
-        return Goal(Wrong.LATE, holds, place, None, semaphore, threshold, self._since_reset(semaphore, owed))
+        holds = semaphore not in ghosts.lost and wait.reached <= greater(allowed, owed)
+        return Goal(Wrong.LATE, holds, place, None, semaphore, wait.threshold, self._since_reset(semaphore, owed))
 
     def _not_early(self, place: Place, requirement: Requirement, waits: dict[str, Value]) -> Goal:
         """What is known to have been is at least what is owed, for the producer or for something behind it."""
