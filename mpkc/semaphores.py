@@ -38,6 +38,8 @@ EngineProgram = sem.ProgramOp | tile.KernelOp
 """A multi-engine program."""
 
 KINDS = (*ALLOCATED, "unrolled", "auto")
+MANUAL = "manual"
+"""What the attribute `semaphores` of streams says that a person placed."""
 
 HISTORY_OF_LEAN = 3  # iterations back that registers keep, where a mask would take more operations
 
@@ -113,15 +115,22 @@ def read_streams(program: EngineProgram, streams: StreamsOp, kind: str, machine:
     """A program with streams that are there already, as the compiler or a person wrote them.
 
     Args:
-        kind: the one that the streams were made for; it decides which waits may be longer than has to be.
+        kind: the one that the streams were made for; it decides which waits may be longer than has to be, unless a
+            person placed them.
     """
     counters = f"{'s' if streams.signed else 'u'}i{streams.counters.width.data}"
     prepared = prepare(program, kind, machine)
     plan = allocate(prepared, _left(kind), counters, machine.limits.semaphores, parts=parts_of(machine)).plan
     try:
-        return Compiled(prepared, streams, plan, _named(emission(streams, machine), prepared), tuple(plan.remarks))
+        told = () if is_manual(streams) else tuple(plan.remarks)
+        return Compiled(prepared, streams, plan, _named(emission(streams, machine), prepared), told)
     except TooManyRegisters as err:
         raise OpError(prepared, err.message) from err
+
+
+def is_manual(streams: StreamsOp) -> bool:
+    """Whether a person placed the semaphores of streams: their waits may ask for more than is owed."""
+    return streams.attributes.get("semaphores") == StringAttr(MANUAL)
 
 
 def counters_of(machine: Machine) -> str:

@@ -4,18 +4,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from mpkc.bench.kernels import KERNELS, Kernel
+from mpkc.bench.manual import place_by_hand
 from mpkc.bench.paper import Figures, PaperRow, paper_rows
 from mpkc.bench.variations import Variation, variations
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.tile_types import is_float
 from mpkc.engine_program import engine_program
 from mpkc.parsing import parse_module
+from mpkc.passes.sem_allocate import KINDS as ALLOCATED
 from mpkc.runtime.machine import Machine
 from mpkc.runtime.neuron.isa import Program
 from mpkc.runtime.neuron.reader import read_isa
 from mpkc.runtime.neuron.simulator import simulate
 from mpkc.runtime.neuron.tile_operations import attribute_of
-from mpkc.semaphores import KINDS, Compiled, compile_program
+from mpkc.semaphores import KINDS, MANUAL, Compiled, compile_program
 
 BASELINE = "barrier"
 Told = Callable[[int, int, str], None]
@@ -111,6 +113,8 @@ def streams_of(kernel: Kernel, sizes: Mapping[str, int], kind: str, machine: Mac
     Raises:
         OpError: where it can't have that kind.
     """
+    if kind == MANUAL:
+        return place_by_hand(kernel, sizes, machine)
     if kind == "unrolled":
         sizes = {**sizes, **kernel.unrolled}
     program = engine_program(parse_module(kernel.build(**sizes), f"{kernel.name}.mlir"))
@@ -119,8 +123,9 @@ def streams_of(kernel: Kernel, sizes: Mapping[str, int], kind: str, machine: Mac
 
 
 def kinds_of(kernel: Kernel) -> tuple[str, ...]:
-    """The kinds of semaphores of a kernel, barrier first."""
-    return KINDS
+    """The kinds of semaphores of a kernel, barrier first: what is allocated, what was placed by hand, the rest."""
+    manual = () if kernel.place is None else (MANUAL,)
+    return (*ALLOCATED, *manual, *(kind for kind in KINDS if kind not in ALLOCATED))
 
 
 def build(kernel: Kernel, sizes: Mapping[str, int], kind: str, machine: Machine) -> Built:

@@ -6,6 +6,7 @@ Two columns of 32 bits are the most that fit on a partition 10,000 times, twice.
 import numpy as np
 
 from mpkc.bench.kernels.kernel import Arrays, Kernel, Sizes
+from mpkc.bench.kernels.manual import addmany as manual
 
 COLUMNS = 2
 
@@ -26,15 +27,15 @@ tile.kernel @add_many_loop(%a : !far, %b : !far, %y : !far_all) engines ["load",
   %b_tile = memref.alloc() : !tile
   %sums = memref.alloc() : !all
   %results = memref.alloc() : !all
-  tile.copy %a -> %a_tile engine "load" retire async : !far -> !tile
-  tile.copy %b -> %b_tile engine "load" retire async : !far -> !tile
+  tile.copy %a -> %a_tile engine "load" retire async {{label = "load_a"}} : !far -> !tile
+  tile.copy %b -> %b_tile engine "load" retire async {{label = "load_b"}} : !far -> !tile
   scf.for %i = %c0 to %end step %step {{
     %sum = memref.subview %sums[0, %i] [128, {COLUMNS}] [1, 1] : !all to !part
     %result = memref.subview %results[0, %i] [128, {COLUMNS}] [1, 1] : !all to !part
-    tile.map add %a_tile, %b_tile -> %sum engine "vector" : !tile, !tile -> !part
-    tile.map neg %sum -> %result engine "scalar" : !part -> !part
+    tile.map add %a_tile, %b_tile -> %sum engine "vector" {{label = "add"}} : !tile, !tile -> !part
+    tile.map neg %sum -> %result engine "scalar" {{label = "neg"}} : !part -> !part
   }}
-  tile.copy %results -> %y engine "store" : !all -> !far_all
+  tile.copy %results -> %y engine "store" {{label = "store_y"}} : !all -> !far_all
 }}
 """
 
@@ -49,5 +50,14 @@ def reference(given: Arrays, sizes: Sizes) -> Arrays:
 
 
 KERNEL = Kernel(
-    "addmany", "AddManyLoop (10^4 iterations)", build, {"trips": 10_000}, {"trips": 40}, inputs, reference, 1, (0,)
+    "addmany",
+    "AddManyLoop (10^4 iterations)",
+    build,
+    {"trips": 10_000},
+    {"trips": 40},
+    inputs,
+    reference,
+    1,
+    (0,),
+    place=manual.place,
 )

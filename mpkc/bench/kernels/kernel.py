@@ -2,8 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mpkc.bench.kernels.placement import Placement
 
 Sizes = Mapping[str, int]
 Arrays = Mapping[str, np.ndarray]
@@ -22,6 +26,7 @@ class Kernel:
         bindings: its run-time integers, given the sizes; and what its values find in memory, execution by execution,
             which a simulation of time alone has to be told.
         loops, offsets: the columns of the paper's table.
+        place: places its semaphores by hand, given its sizes; see `mpkc.bench.kernels.placement`.
         unrolled: sizes that are others where all loops are unrolled, so that dependencies are those of each step.
     """
 
@@ -35,4 +40,5 @@ class Kernel:
     loops: int
     offsets: tuple[int, ...]
     bindings: Callable[[Sizes], Mapping[str, int | Sequence[int]]] = lambda sizes: {}
+    place: "Callable[[Placement, Sizes], None] | None" = None
     unrolled: Sizes = field(default_factory=dict[str, int])

@@ -1,0 +1,1 @@
+"""The semaphores of the kernels, placed by hand; `mpkc.bench.kernels.placement` tells how."""
