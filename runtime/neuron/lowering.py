@@ -1,7 +1,8 @@
 """From a stream to code over virtual registers: structured control flow becomes labels and branches.
 
 Values that are the same integer share a virtual register: the results of a loop and what its last iteration had, a cast
-and what it casts. Constants are immediates. A comparison that one branch alone asks for is made by that branch.
+and what it casts. Constants are immediates. A comparison that one branch alone asks for is made by that branch. A
+threshold that counts parts of transfers is multiplied by them where it is computed, once for all that wait for it.
 """
 
 from collections.abc import Sequence
@@ -34,6 +35,7 @@ class Lowering:
 
     Attributes:
         values: the register or immediate that holds each integer.
+        scaled: the register that holds so many parts of transfers, for each threshold of transfers in a register.
     """
 
     def __init__(self, stream: StreamOp, shared: Shared, paths: Paths):
@@ -41,6 +43,8 @@ class Lowering:
         self.code = Code(stream.engine.data)
         self.needs = needs_of(stream.body.block, _is_of_the_program)
         self.values: dict[SSAValue, Operand] = {}
+        self.of_transfers = shared.of_transfers(stream)
+        self.scaled: dict[SSAValue, Register] = {}
         self.labels = 0
         self.pending: WaitOp | None = None
         self.depth = 0
@@ -49,8 +53,10 @@ class Lowering:
         used = self.shared.used_by(self.stream)
         for arg in used.numbers:
             self.emit(isa.Move(self.define(arg), isa.ArgumentRef(self.shared.names[arg])))
+        self.scale(used.numbers)
         for op in used.scalars:
             self.scalar(op)
+            self.scale(op.results)
         self.block(self.stream.body.block)
         return self.code
 
@@ -87,6 +93,14 @@ class Lowering:
         if kept:
             self.emit(Copies(kept))
 
+    def scale(self, values: Sequence[SSAValue]) -> None:
+        """Count in parts of transfers what is compared with them, now that it is computed."""
+        for value in values:
+            operand = self.values.get(value) if value in self.of_transfers else None
+            if isinstance(operand, Register):
+                self.scaled[value] = scaled = self.register(synchronization=True)
+                self.emit(isa.Alu(scaled, AluOp.MULT, (operand, self.shared.parts), bits_of(value.type)))
+
     def label(self) -> str:
         self.labels += 1
         return f"L{self.labels - 1}"
@@ -95,9 +109,11 @@ class Lowering:
 
     def block(self, block: Block) -> None:
         """Everything in a block but its terminator."""
+        self.scale(block.args)
         for op in block.ops:
             if type(op) not in TERMINATORS:
                 self.operation(op)
+                self.scale(op.results)
 
     def operation(self, op: Operation) -> None:
         if type(op) in SCALAR_OPS:
@@ -161,12 +177,7 @@ class Lowering:
         """The wait; a threshold counts the parts of transfers where those are what the semaphore counts."""
         threshold, name = self.values[op.threshold], op.semaphore.data
         if (parts := self.shared.counted_parts(name)) > 1:
-            if isinstance(threshold, int):
-                threshold *= parts
-            else:
-                scaled = self.register(synchronization=True)
-                self.emit(isa.Alu(scaled, AluOp.MULT, (threshold, parts), bits_of(op.threshold.type)))
-                threshold = scaled
+            threshold = threshold * parts if isinstance(threshold, int) else self.scaled[op.threshold]
         return isa.Wait(self.shared.semaphores[name], threshold)
 
     def instruction(self, op: Operation) -> None:

@@ -11,7 +11,7 @@ from xdsl.utils.hints import isa
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import is_instruction, is_value, label_of, signal_of
 from mpkc.dialects.scalars import SCALAR_OPS
-from mpkc.dialects.sem_streams import StreamOp, StreamsOp
+from mpkc.dialects.sem_streams import StreamOp, StreamsOp, WaitOp
 from mpkc.dialects.tile_types import is_float, space_of
 from mpkc.runtime.machine import Machine
 from mpkc.runtime.neuron import isa as text
@@ -102,7 +102,18 @@ class Shared:
     def counted_parts(self, semaphore: str) -> int:
         """What a retirement adds to the semaphore: 1, or 1 for each part of a transfer of a DMA queue."""
         dma = self.machine.dma
-        return dma.parts if dma is not None and self._signalled.get(semaphore) in dma.queues else 1
+        return self.parts if dma is not None and self._signalled.get(semaphore) in dma.queues else 1
+
+    @property
+    def parts(self) -> int:
+        """The parts of a transfer of a DMA queue; 1 where the machine has none."""
+        return self.machine.dma.parts if self.machine.dma else 1
+
+    def of_transfers(self, stream: StreamOp) -> set[SSAValue]:
+        """The thresholds in a stream that count transfers, where each has several parts."""
+        return {
+            op.threshold for op in stream.walk() if isinstance(op, WaitOp) and self.counted_parts(op.semaphore.data) > 1
+        }
 
     def resets(self, semaphore: str, engine: str) -> bool:
         """Whether a barrier leaves it to this engine to reset the semaphore: whoever signals it does."""

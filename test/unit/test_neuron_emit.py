@@ -206,6 +206,32 @@ def test_parts_of_transfers_are_counted():
     assert not check_registers(streams, emit(streams, device)).failed
 
 
+def test_thresholds_of_transfers_are_scaled_once():
+    """Where they are computed, in front of the loops that they do not change in."""
+    body = """
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %zero) -> (i32) {
+      sem.iteration "a" depth 1
+      sem.inst @P engine "q" cost 64 {signal = "s0"}
+      %b = arith.addi %a, %one : i32
+      scf.for %j = %c0 to %n step %c1 {
+        sem.iteration "b" depth 2
+        sem.wait "s0" >= %b : i32
+        sem.inst @Q engine "q" cost 64
+        sem.wait "s0" >= %b : i32
+        sem.inst @R engine "q" cost 64
+      }
+      scf.yield %b : i32
+    }
+    sem.wait "s0" >= %r : i32
+    sem.inst @S engine "q" cost 64"""
+    streams, device = parsed(body, engine="q"), replace(GENERIC, dma=Dma(16, ("q",)))
+    found = lines(streams, device)
+    scaled = [at for at, line in enumerate(found) if "mult 16" in line]
+    assert len(scaled) == 2, "%b and %r, each once"
+    assert scaled[0] < found.index("L2:") < next(at for at, line in enumerate(found) if "@Q" in line)
+    assert not check_registers(streams, emit(streams, device)).failed
+
+
 def test_too_many_registers():
     sums = "\n".join(f"%x{at} = arith.addi %y, %c{at + 10} : i32" for at in range(70))
     constants = "\n".join(f"%c{at + 10} = arith.constant {at + 10} : i32" for at in range(70))
