@@ -28,7 +28,7 @@ from mpkc.runtime.verify.report import Check, Failure, Report, checked
 from mpkc.runtime.verify.streams import check_program, check_structure
 from mpkc.runtime.verify.transfers import check_transfers
 from mpkc.runtime.verify.waits import prove_waits
-from mpkc.semaphores import Compiled, EngineProgram
+from mpkc.semaphores import Compiled, EngineProgram, is_manual
 
 Found = tuple[int, int, list[Failure]]
 MOST, RUNS, VALUES = 3, 64, 400  # the largest run-time integer, how many runs, values of each sem.value in one
@@ -47,7 +47,8 @@ def verify_compiled(
     Raises:
         OpError: a binding that the program has no name for, that is above its maximum, or that is missing.
     """
-    rescued, barriers = rescues(found.plan), has_barriers(found.streams)
+    manual, barriers = is_manual(found.streams), has_barriers(found.streams)
+    rescued = [] if manual else rescues(found.plan)
     program, streams = with_sizes(found.program, found.streams)
     if bindings is not None:
         check_bound(program, bindings)
@@ -60,12 +61,12 @@ def verify_compiled(
         return Report(tuple(checks))  # what is wrong already, or runs nothing, needs no further look
     if queues:
         checks.append(check_transfers(structure_of(found.program), found.streams, queues))
-    checks.append(_proved(program, streams, rescued))
+    checks.append(_proved(program, streams, None if manual else rescued))
     runs = possible(program, chosen_bindings(program))
     if bindings is not None:
         Product(program, bindings=[bindings])  # by itself it tells what is missing
         runs.append(bindings)
-    checks.append(_compared("runs", lambda: Product(program, bindings=runs), streams, rescued, barriers))
+    checks.append(_compared("runs", lambda: Product(program, bindings=runs), streams, rescued, barriers, manual))
     if not written:
         raw = write_streams(found.plan, found.streams.sym_name.data, found.streams.counters, {})
         program, streams = with_sizes(found.program, raw)
@@ -181,10 +182,10 @@ def _well_formed(streams: StreamsOp) -> Found:
     return len(streams.streams), 0, []
 
 
-def _proved(program: EngineProgram, streams: StreamsOp, rescued: Sequence[Rescue]) -> Check:
+def _proved(program: EngineProgram, streams: StreamsOp, rescued: Sequence[Rescue] | None) -> Check:
     """Every wait, for all trip counts."""
     structure = structure_of(program)
-    late = {(rescue.consumer, rescue.producer) for rescue in rescued}
+    late = None if rescued is None else {(rescue.consumer, rescue.producer) for rescue in rescued}
     return prove_waits(program, streams, late, _bounds(entries(structure)), _bounds(trips(structure)))
 
 
@@ -193,13 +194,20 @@ def _bounds(most: Mapping[Loop, Most]) -> dict[str, int]:
 
 
 def _compared(
-    name: str, specified: Callable[[], Product], streams: StreamsOp, rescued: Sequence[Rescue], barriers: bool
+    name: str,
+    specified: Callable[[], Product],
+    streams: StreamsOp,
+    rescued: Sequence[Rescue],
+    barriers: bool,
+    patient: bool = False,
 ) -> Check:
     """Every execution of some runs, the streams beside the program."""
 
     def look() -> Found:
         made = specified()
-        failures: list[Failure] = [replace(each, check=name) for each in made.check(streams, rescued, barriers)]
+        failures: list[Failure] = [
+            replace(each, check=name) for each in made.check(streams, rescued, barriers, patient=patient)
+        ]
         return made.executions, len(failures), failures
 
     return checked(name, look)

@@ -42,6 +42,7 @@ class Comparison:
 
     Attributes:
         rows: by engine, the slots of the instructions of the program.
+        patient: whether any wait may be late, as long as all engines end.
         least, most: by engine, what each slot must ask and may ask; [slots, engines, lanes].
         inexact: whether anything was found, or allowed, by which the streams block where the program does not.
     """
@@ -53,6 +54,7 @@ class Comparison:
     rescued: Collection[Rescue]
     barriers: bool
     strict: bool
+    patient: bool = False
     inexact: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -126,6 +128,9 @@ class Comparison:
                 least[self.rows[engine], number] = self._place(other, self.specification.need[engine][:, number])
             self.least[engine], self.most[engine] = least, least.copy()
             slots = self.implementation.slots[engine]
+            if self.patient:
+                self.most[engine][:] = FAR
+                self.inexact = True
             if extra := [row for row, slot in enumerate(slots) if isinstance(slot.op, BarrierOp | MarkerOp)]:
                 self.most[engine][extra] = FAR
                 self.inexact = True

@@ -16,10 +16,11 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation
 
 from mpkc.dialects.sem_streams import BarrierOp, IterationOp, MarkerOp, StreamOp, StreamsOp, WaitOp
-from mpkc.dialects.sem_structure import Loop
+from mpkc.dialects.sem_structure import Loop, LoopKind
 from mpkc.runtime.verify.integers import Value, both, choose, greater, lesser
-from mpkc.runtime.verify.places import Place, Places, excludes
+from mpkc.runtime.verify.places import Place, Places, excludes, position_of
 from mpkc.runtime.verify.requirements import Cover, Form, Requirement, Target
+from mpkc.runtime.verify.streams import constant_trips
 
 Key: TypeAlias = tuple[object, ...]
 State: TypeAlias = dict[Key, Value]
@@ -37,8 +38,14 @@ State: TypeAlias = dict[Key, Value]
 class Ghosts:
     """The counters of one engine, and what they say.
 
+    Args:
+        rescued: (consumer, producer) by label, of the dependencies whose wait may be longer; None for all.
+
     Attributes:
         requirements: of its instructions.
+        runs: the loops that its stream runs, and those that have constant trips, which it may leave out.
+        skipped: of these, those that it leaves out, by the loop around that it runs: where they would stand.
+        times: how many iterations of each of them there are in one of that loop.
         lost: semaphores that nothing can be said of.
     """
 
@@ -47,13 +54,16 @@ class Ghosts:
         places: Places,
         engine: str,
         requirements: Iterable[Requirement],
-        rescued: Collection[tuple[str, str]] = (),
+        rescued: Collection[tuple[str, str]] | None = (),
     ):
-        self.rescued = set(rescued)
+        self.rescued = None if rescued is None else set(rescued)
         self.places, self.engine = places, engine
         self.requirements = list(requirements)
         self.root = places.structure.loops[0]
         self.runs = dict.fromkeys([self.root, *(loop for runner, loop in places.begins if runner == engine)])
+        self.skipped: dict[Loop, list[Place]] = {}
+        self.times: dict[Loop, int] = {}
+        self._skip()
         self.barriers = [met for met in places.barriers.values() if engine in met]
         self.depth: dict[tuple[Loop, Key], int] = {}
         self.tracked: dict[Loop, list[Place]] = {}
@@ -70,6 +80,19 @@ class Ghosts:
                 self._watch(met, ("entries", met.member.loop))
                 self.awaited[met.member.name] = met.member
         self.lost = set(self._lost())
+
+    def _skip(self) -> None:
+        """Find the loops that the stream leaves out, and that have constant trips."""
+        outermost: dict[Loop, Loop] = {loop: loop for loop in self.runs}
+        for loop in self.places.structure.loops:
+            if loop in self.runs or loop.parent not in outermost or loop.kind is not LoopKind.FOR:
+                continue
+            if (trips := constant_trips(loop)) is not None:
+                around = outermost[loop] = outermost[loop.parent]
+                place = Place(loop.op, self.engine, loop.name, 0, (), loop, position_of(loop))
+                self.skipped.setdefault(around, []).append(place)
+                self.times[loop] = trips * self.times.get(loop.parent, 1)
+                self.runs[loop] = None
 
     def _met(self, requirement: Requirement) -> Cover | None:
         """What a barrier has to be behind, for all that is required: the producer, or a loop around it as a whole,
@@ -181,12 +204,14 @@ class Ghosts:
 
     def passed_in(self, block: Block) -> list[Place]:
         """What is to be passed by on the way through a block, in order."""
-        if not self.tracked:
+        if not self.tracked and not self.skipped:
             return []
         loops = list(self.places.heads[block])
         if isinstance(block.parent_op(), StreamOp):
             loops.append(self.root)
-        return sorted((m for loop in loops for m in self.tracked.get(loop, ())), key=lambda member: member.position)
+        skipped = [place for loop in loops for place in self.skipped.get(loop, ())]
+        inside = (m for loop in (*loops, *(place.loop for place in skipped)) for m in self.tracked.get(loop, ()))
+        return sorted((*skipped, *inside), key=lambda place: place.position)
 
     # The way through a stream.
 
@@ -222,9 +247,13 @@ class Ghosts:
         if loop.counted:
             state["iteration", loop] = state["iteration", loop] + 1
 
-    def pass_by(self, state: State, member: Place) -> None:
-        """The engine comes to the run of the program that holds `member`, which other loops signal with."""
-        state["count", member.name] = self.issued_up_to(state, member)
+    def pass_by(self, state: State, place: Place) -> None:
+        """The engine comes to what holds a member of a semaphore that other loops signal too, or to a loop that its
+        stream leaves out."""
+        if place.op is place.loop.op:
+            state["entries", place.loop] = state["entries", place.loop] + self.times[place.loop]
+        else:
+            state["count", place.name] = self.issued_up_to(state, place)
 
     def issued_up_to(self, state: State, member: Place) -> Value:
         """The signals of its semaphore up to `member`, in its own stream, when the engine is as far."""
@@ -286,7 +315,10 @@ class Ghosts:
         return found - state["reset", place.signal] if self.barriers else found
 
     def may_be_late(self, semaphore: str, at: Place) -> bool:
-        """Whether a wait on `semaphore` stands for a dependency that has no exact one, by a marker on its engine."""
+        """Whether a wait on `semaphore` stands for a dependency that has no exact one, by a marker on its engine, or
+        any wait may."""
+        if self.rescued is None:
+            return True
         marked = {each.engine for each in self.places.members.get(semaphore, ()) if isinstance(each.op, MarkerOp)}
         return any(
             edge.producer.engine in marked and (at.name, edge.producer.label or edge.producer.name) in self.rescued
@@ -353,7 +385,9 @@ class Ghosts:
         found |= {
             ("past", loop, key, j) for (c, key), depth in self.depth.items() if c is loop for j in range(1, depth + 1)
         }
-        found |= {("count", member.name) for member in self.tracked.get(loop, ())}
+        skipped = [place.loop for place in self.skipped.get(loop, ())]
+        found |= {("entries", each) for each in skipped}
+        found |= {("count", member.name) for each in (loop, *skipped) for member in self.tracked.get(each, ())}
         return found
 
 

@@ -107,7 +107,12 @@ class Product:
         return sum(int(active.sum()) for active in self.specification.active.values())
 
     def check(
-        self, streams: StreamsOp, rescued: Collection[Rescue] = (), barriers: bool = False, strict: bool = False
+        self,
+        streams: StreamsOp,
+        rescued: Collection[Rescue] = (),
+        barriers: bool = False,
+        strict: bool = False,
+        patient: bool = False,
     ) -> list[WaitFailure]:
         """What is wrong with `streams`.
 
@@ -115,13 +120,14 @@ class Product:
             rescued, barriers: see `check_product`.
             strict: whether each wait must be exact by itself, also where an earlier one of its engine, or a barrier,
                 already holds the instruction back.
+            patient: whether any wait may be late, as long as all engines end.
         """
         views, parts = self.specification.views, streams.streams
         if sorted(parts) != sorted(views):
             return [WaitFailure(CHECK, f"there are streams of {list(parts)}, and the program has {list(views)}")]
         runs = self._runs(streams)
         return Comparison(
-            self.specification, Implementation(streams, runs), runs, self.inputs, rescued, barriers, strict
+            self.specification, Implementation(streams, runs), runs, self.inputs, rescued, barriers, strict, patient
         ).failures()
 
     def observed(self, streams: StreamsOp) -> list[Observation]:

@@ -244,15 +244,16 @@ def _used(streams: StreamsOp, engine: str) -> set[str]:
 
 def _runs_once(loop: Loop) -> bool:
     """Whether constants say that a loop has one iteration each time, so that clean-up may take it apart."""
-    return _constant_trips(loop) == 1
+    return constant_trips(loop) == 1
 
 
 def _never_runs(loop: Loop) -> bool:
     """Whether constants say that a loop has no iteration, so that clean-up may drop it."""
-    return _constant_trips(loop) == 0
+    return constant_trips(loop) == 0
 
 
-def _constant_trips(loop: Loop) -> int | None:
+def constant_trips(loop: Loop) -> int | None:
+    """How many iterations a loop has each time, where constants say it."""
     match loop.kind, loop.op:
         case LoopKind.FOR, scf.ForOp(lb=lb, ub=ub, step=step):
             low, high, by = (_constant(value) for value in (lb, ub, step))

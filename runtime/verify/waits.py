@@ -43,7 +43,7 @@ NAME = "waits"
 def prove_waits(
     program: Operation,
     streams: StreamsOp,
-    rescued: Collection[tuple[str, str]] = (),
+    rescued: Collection[tuple[str, str]] | None = (),
     entries: Mapping[str, int] | None = None,
     trips: Mapping[str, int] | None = None,
     effort: int = EFFORT,
@@ -52,7 +52,7 @@ def prove_waits(
 
     Args:
         rescued: (consumer, producer) by label, of the dependencies whose wait may be longer, up to what comes before
-            the consumer in program order.
+            the consumer in program order; None for all.
         entries: how often each loop is entered at most, in all, by its name; without, any number of times.
         trips: how many iterations each loop has at most in one run.
         effort: of z3 for one question, in its own units; beyond it the answer is unknown.
@@ -68,7 +68,7 @@ def prove_waits(
     count = 0
     failures: list[Failure] = []
     for engine in streams.streams:
-        prover = _Prover(places, engine, frozenset(rescued))
+        prover = _Prover(places, engine, rescued)
         count += prover.prove(dict(entries or {}), dict(trips or {}), effort)
         failures += prover.failures
     return Check(NAME, count, len(failures), tuple(failures[:SHOWN]), time.process_time() - started)
@@ -77,7 +77,7 @@ def prove_waits(
 class _Prover:
     """The proof for one engine: by runs what is wrong, or candidates for invariants; then by z3."""
 
-    def __init__(self, places: Places, engine: str, rescued: frozenset[tuple[str, str]]):
+    def __init__(self, places: Places, engine: str, rescued: Collection[tuple[str, str]] | None):
         self.places, self.engine = places, engine
         self.failures: list[Failure] = []
         waited = waited_by(places.streams, engine)

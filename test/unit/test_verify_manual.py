@@ -1,0 +1,109 @@
+"""Streams that a person wrote: waits may be longer than is owed, and loops of constant trips need no counting."""
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from mpkc.dialects.diagnostics import verify
+from mpkc.dialects.sem_streams import StreamsOp
+from mpkc.engine_program import engine_program
+from mpkc.parsing import parse_module
+from mpkc.runtime.machine import machine
+from mpkc.semaphores import read_streams
+from mpkc.verification import verify_compiled
+
+GENERIC = machine("generic")
+PROGRAM = """sem.program @p() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  scf.for %i = %c0 to %c2 step %c1 {
+    sem.inst @First engine "e0" cost 64
+    scf.for %j = %c0 to %c3 step %c1 {
+      sem.inst @Inner engine "e0" cost 64
+    }
+    sem.inst @Last engine "e0" cost 64
+    sem.inst @Each engine "e1" cost 64 after [@Inner offset 0, @First offset 0]
+  }
+  sem.inst @All engine "e2" cost 64 after [@Inner offset 0]
+}
+"""
+STREAMS = """sem.streams @p.streams() counters si32 semaphores ["e0"] attributes {{semaphores = "{kind}"}} {{
+  sem.stream "e0" {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    scf.for %i = %c0 to %c2 step %c1 {{
+      sem.iteration "i" depth 1
+      sem.inst @First engine "e0" cost 64 {{signal = "e0"}}
+      scf.for %j = %c0 to %c3 step %c1 {{
+        sem.iteration "j" depth 2
+        sem.inst @Inner engine "e0" cost 64 {{signal = "e0"}}
+      }} {{loop = "j"}}
+      sem.inst @Last engine "e0" cost 64 {{signal = "e0"}}
+    }} {{loop = "i"}}
+  }}
+  sem.stream "e1" {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %more = arith.constant {step} : i32
+    %at_first = arith.constant {each} : i32
+    %end = scf.for %i = %c0 to %c2 step %c1 iter_args(%r = %at_first) -> (i32) {{
+      sem.iteration "i" depth 1
+      sem.wait "e0" >= %r : i32
+      sem.inst @Each engine "e1" cost 64 after [@Inner offset 0, @First offset 0]
+      %s = arith.addi %r, %more : i32
+      scf.yield %s : i32
+    }} {{loop = "i"}}
+  }}
+  sem.stream "e2" {{
+    %n = arith.constant {all} : i32
+    sem.wait "e0" >= %n : i32
+    sem.inst @All engine "e2" cost 64 after [@Inner offset 0]
+  }}
+}}
+"""
+
+
+def failures(kind: str = "manual", each: int = 4, step: int = 5, all: int = 9) -> list[str]:
+    """What is wrong with streams whose waits are for these counts: of First, three of Inner and Last, twice."""
+    module = parse_module(PROGRAM + STREAMS.format(kind=kind, each=each, step=step, all=all), "manual.mlir")
+    verify(module)
+    program = engine_program(module)
+    assert program is not None
+    (streams,) = (op for op in module.ops if isinstance(op, StreamsOp))
+    found = read_streams(program, streams, "per-loop", GENERIC)
+    assert isinstance(module, ModuleOp)
+    report = verify_compiled(found, True)
+    return [f"{check.name}: {failure.message}" for check in report.checks for failure in check.failures]
+
+
+def test_what_is_owed_exactly() -> None:
+    assert failures() == []
+    assert failures("per-loop") == []
+
+
+@pytest.mark.parametrize(("each", "all"), [(5, 9), (4, 10), (5, 10)])
+def test_waits_may_be_longer_where_a_person_placed_them(each: int, all: int) -> None:
+    assert failures(each=each, all=all) == []
+    assert any("issues too late" in each for each in failures("per-loop", each=each, all=all))
+
+
+@pytest.mark.parametrize(("each", "step", "all"), [(3, 5, 9), (4, 4, 9), (4, 5, 8)])
+def test_what_is_too_early_is_refused(each: int, step: int, all: int) -> None:
+    for kind in ("manual", "per-loop"):
+        found = failures(kind, each=each, step=step, all=all)
+        assert any("waits: " in each and "issues too early" in each for each in found), found
+        assert any("runs: EARLY" in each for each in found), found
+
+
+@pytest.mark.parametrize(("each", "step", "all"), [(6, 5, 9), (4, 7, 9), (4, 5, 11)])
+def test_what_waits_for_what_comes_later_is_refused(each: int, step: int, all: int) -> None:
+    """Also where it is no deadlock, as where an engine can run ahead."""
+    assert any("waits: " in each and "issues too late" in each for each in failures(each=each, step=step, all=all))
+
+
+def test_a_deadlock_is_told() -> None:
+    assert any("runs: a deadlock" in each for each in failures(all=11))
