@@ -126,8 +126,8 @@ class _Finder:
     """Keeps the candidates of all loops of a stream.
 
     Args:
-        outermost: whether first iterations of outermost loops have hints of their own; these are seldom needed, since
-            counters are 0 before.
+        outermost: whether first iterations of all loops have hints of their own, also of outermost ones, and of those
+            that carry what they hold themselves; these are seldom needed, since counters are 0 before.
     """
 
     def __init__(self, model: Model, stream: Stream, sampler: Sampler, outermost: bool):
@@ -136,10 +136,11 @@ class _Finder:
         self.candidates: dict[tuple[Loop, Key], _Candidates] = {}
         self.changed = False
         self.depth: dict[int, int] = {}
-        for ghost in stream.ghosts:
-            kind, of = stream.ghosts[ghost].kind, stream.ghosts[ghost].of
-            if kind == "Past" and (outermost or model.parents.get(of[0], ROOT) != ROOT):
-                self.depth[of[0]] = max(self.depth.get(of[0], 0), of[1])
+        for need in (need for needs in model.needs.values() for need in needs if need.carrier is not None):
+            past = Ghost("Past", (need.carrier, need.k, need.loop)) in self.variable_of
+            counted = Ghost("Iteration", (need.carrier,)) in self.variable_of
+            if outermost and counted or past and model.parents.get(need.carrier, ROOT) != ROOT:
+                self.depth[need.carrier] = max(self.depth.get(need.carrier, 0), need.k)
 
     def arrive(self, loop: Loop, state: State) -> Annotation:
         """The annotation of the regime that a state is in, weakened to what it shows."""
