@@ -3,6 +3,7 @@
 import numpy as np
 
 from mpkc.bench.kernels.kernel import Arrays, Kernel, Sizes
+from mpkc.bench.kernels.manual import adamw as manual
 
 ROWS = 128
 LOADED, STORED, TEMPORARY = ("p", "g", "m", "v"), ("p", "m", "v"), ("mean", "square", "root")
@@ -18,21 +19,21 @@ CONSTANTS = {
     "epsilon": EPSILON,
 }
 BODY = """\
-    tile.map mul %m_tile, %beta1 -> %m_tile engine "vector" : !tile, f32 -> !tile
-    tile.map mul %g_tile, %rest1 -> %mean engine "scalar" : !tile, f32 -> !tile
-    tile.map add %m_tile, %mean -> %m_tile engine "vector" : !tile, !tile -> !tile
-    tile.map square %g_tile -> %square engine "scalar" : !tile -> !tile
-    tile.map mul %square, %rest2 -> %square engine "scalar" : !tile, f32 -> !tile
-    tile.map mul %v_tile, %beta2 -> %v_tile engine "vector" : !tile, f32 -> !tile
-    tile.map add %v_tile, %square -> %v_tile engine "vector" : !tile, !tile -> !tile
-    tile.map mul %v_tile, %correction -> %root engine "scalar" : !tile, f32 -> !tile
-    tile.map sqrt %root -> %root engine "scalar" : !tile -> !tile
-    tile.map add %root, %epsilon -> %root engine "scalar" : !tile, f32 -> !tile
-    tile.map reciprocal %root -> %root engine "vector" : !tile -> !tile
-    tile.map mul %m_tile, %root -> %mean engine "vector" : !tile, !tile -> !tile
-    tile.map mul %mean, %rate -> %mean engine "scalar" : !tile, f32 -> !tile
-    tile.map mul %p_tile, %kept -> %p_tile engine "vector" : !tile, f32 -> !tile
-    tile.map sub %p_tile, %mean -> %p_tile engine "vector" : !tile, !tile -> !tile
+    tile.map mul %m_tile, %beta1 -> %m_tile engine "vector" {label = "decay_m"} : !tile, f32 -> !tile
+    tile.map mul %g_tile, %rest1 -> %mean engine "scalar" {label = "share_g"} : !tile, f32 -> !tile
+    tile.map add %m_tile, %mean -> %m_tile engine "vector" {label = "add_m"} : !tile, !tile -> !tile
+    tile.map square %g_tile -> %square engine "scalar" {label = "square_g"} : !tile -> !tile
+    tile.map mul %square, %rest2 -> %square engine "scalar" {label = "share_square"} : !tile, f32 -> !tile
+    tile.map mul %v_tile, %beta2 -> %v_tile engine "vector" {label = "decay_v"} : !tile, f32 -> !tile
+    tile.map add %v_tile, %square -> %v_tile engine "vector" {label = "add_v"} : !tile, !tile -> !tile
+    tile.map mul %v_tile, %correction -> %root engine "scalar" {label = "correct_v"} : !tile, f32 -> !tile
+    tile.map sqrt %root -> %root engine "scalar" {label = "sqrt_v"} : !tile -> !tile
+    tile.map add %root, %epsilon -> %root engine "scalar" {label = "add_epsilon"} : !tile, f32 -> !tile
+    tile.map reciprocal %root -> %root engine "vector" {label = "invert"} : !tile -> !tile
+    tile.map mul %m_tile, %root -> %mean engine "vector" {label = "divide_m"} : !tile, !tile -> !tile
+    tile.map mul %mean, %rate -> %mean engine "scalar" {label = "scale_step"} : !tile, f32 -> !tile
+    tile.map mul %p_tile, %kept -> %p_tile engine "vector" {label = "decay_p"} : !tile, f32 -> !tile
+    tile.map sub %p_tile, %mean -> %p_tile engine "vector" {label = "step_p"} : !tile, !tile -> !tile
 """
 
 
@@ -47,9 +48,13 @@ def build(chunks: int, columns: int) -> str:
     )
     views += "".join(f"    %{name} = tile.rotate %{name}_slots[%i] : !slots -> !tile\n" for name in TEMPORARY)
     loads = "".join(
-        f'    tile.copy %{n}_far -> %{n}_tile engine "load" retire async : !chunk -> !tile\n' for n in LOADED
+        f'    tile.copy %{n}_far -> %{n}_tile engine "load" retire async {{label = "load_{n}"}} : !chunk -> !tile\n'
+        for n in LOADED
     )
-    stores = "".join(f'    tile.copy %{name}_tile -> %{name}_far engine "store" : !tile -> !chunk\n' for name in STORED)
+    stores = "".join(
+        f'    tile.copy %{n}_tile -> %{n}_far engine "store" {{label = "store_{n}"}} : !tile -> !chunk\n'
+        for n in STORED
+    )
     return f"""!far = memref<{chunks * ROWS}x{columns}xf32, #tile.space<far>>
 !chunk = memref<{ROWS}x{columns}xf32, strided<[{columns}, 1], offset: ?>, #tile.space<far>>
 !slots = memref<2x{ROWS}x{columns}xf32, #tile.space<near>>
@@ -90,4 +95,5 @@ KERNEL = Kernel(
     reference,
     1,
     (0, 2),
+    place=manual.place,
 )
