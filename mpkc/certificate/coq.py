@@ -43,7 +43,7 @@ class _Printer:
         yield f"(** Certificate: the streams of {name} wait exactly as its dependencies ask.\n"
         yield "    Written by mpkc verify --coq; checked by coqc, with -Q to proofs/checker as Checker. *)"
         yield "From Coq Require Import ZArith List."
-        yield "From Checker Require Import Linear Language Symbolic Certificate Steps."
+        yield "From Checker Require Import Linear Language States Certificate Steps."
         yield "Import ListNotations.\nLocal Open Scope Z_scope.\n"
         for kind, names in (
             ("engine", {number: engine_name(name) for name, number in model.engines.items()}),

@@ -1,4 +1,4 @@
-"""All runs of a stream at once, step by step as proofs/checker/Symbolic.v goes through them."""
+"""All runs of a stream at once, step by step as proofs/checker goes through them (Values.v to Symbolic.v)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
     The program is the specification: a tree of loops, conditionals and instructions with their dependencies. From it
     alone follows what each instruction is owed. *)
 From Coq Require Import ZArith List Bool Lia PArith Relations.
-From Checker Require Import Linear Language Symbolic Order.
+From Checker Require Import Linear Language States Values Symbolic Order.
 Import ListNotations.
 Local Open Scope Z_scope.
 

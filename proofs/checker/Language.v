@@ -37,7 +37,7 @@ Inductive expression :=
 | Unknown (m : Z).                       (** any value below [m]: what no wait may depend on *)
 
 (** What may hold at the head of a loop: what variables are, in terms of others, and inequalities. A loop bears some of
-    these, one of which always holds; they say nothing of what a stream does. See [Symbolic]. *)
+    these, one of which always holds; they say nothing of what a stream does. See [Iterations]. *)
 Definition annotation (form : Type) : Type := list (register * form) * list form.
 
 Inductive stream (form : Type) :=

@@ -3,7 +3,7 @@
     What issues in one block of a stream makes rounds: in any prefix of a run, some whole rounds and the beginning of one
     more. So the value of a semaphore that one block signals says how often each instruction of the block has retired. *)
 From Coq Require Import ZArith List Bool Lia PArith Relations.
-From Checker Require Import Language Symbolic.
+From Checker Require Import Language States.
 Import ListNotations.
 Local Open Scope Z_scope.
 

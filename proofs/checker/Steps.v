@@ -4,7 +4,7 @@
     when an instruction may issue. Control and the datapath are whatever they are, so the steps are those that some run of
     the streams can take: this is the strong bisimulation of theorem 7.1, whose relation is equality. *)
 From Coq Require Import ZArith List Bool Lia PArith.
-From Checker Require Import Language Symbolic Order Certificate.
+From Checker Require Import Language States Order Certificate.
 Import ListNotations.
 Local Open Scope Z_scope.
 

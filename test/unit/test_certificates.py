@@ -35,7 +35,7 @@ from mpkc.verification import with_sizes
 
 ROOT = Path(__file__).parents[2]
 PROOFS = ROOT / "proofs" / "checker"
-FILES = ("Linear", "Language", "Symbolic", "Order", "Certificate", "Steps")
+FILES = re.search(r"^FILES := (.*)", (PROOFS / "Makefile").read_text(), re.M)[1].split()
 
 # Two producers of one semaphore, one that signals nothing, a mask: something of all that a mutation can touch.
 BOUNDED = "(%n : index) attributes {maxima = {n = 1000 : index}}"
