@@ -10,10 +10,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from mpkc.dialects.scalars import bits_of
 from mpkc.dialects.sem_streams import BarrierOp
-from mpkc.dialects.sem_structure import Loop
+from mpkc.dialects.sem_structure import Loop, LoopKind
 from mpkc.runtime.verify.ghosts import Ghosts, Key, State
 from mpkc.runtime.verify.integers import Value, reduced
 from mpkc.runtime.verify.places import Place
+from mpkc.runtime.verify.streams import constant_trips
 from mpkc.runtime.verify.walks import Goal, Steps, Walk, is_integer
 
 
@@ -42,6 +43,7 @@ def body_of(op: Operation) -> Block:
 
 
 TRIPS = (0, 1, 2, 3, 5)  # of loops in a wild run
+FEW = 8  # iterations of a loop whose bounds are constants: a wild run goes through all of them
 
 
 class Finished(Exception):
@@ -52,8 +54,8 @@ class Run(Walk):
     """One way through a stream.
 
     Args:
-        wild: whether loops run any number of times and conditionals go any way, so that few runs see much. What a run
-            that is not wild finds wrong is wrong.
+        wild: whether loops, but for those that always have the same few iterations, run any number of times and
+            conditionals go any way, so that few runs see much. What a run that is not wild finds wrong is wrong.
         trips: the most iterations of one run of each loop, by name.
         most: the iterations and instructions after which it ends.
     """
@@ -150,6 +152,9 @@ class Run(Walk):
         """How often a loop runs, if it may run any number of times."""
         heads = self.places.heads[block]
         most = self.trips.get(heads[0].name) if heads else None
+        always = constant_trips(heads[0]) if heads and heads[0].kind is LoopKind.FOR else None
+        if always is not None and always <= FEW:
+            return always
         chosen = self.random.choice(TRIPS)
         return chosen if most is None else min(chosen, most)
 

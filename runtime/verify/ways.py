@@ -155,6 +155,9 @@ class Way(Walk):
             self._back(op, head, passed, carried)
         self._past()
         self._at_head(op, head, state, carried)
+        if isinstance(low, int) and isinstance(high, int) and isinstance(step, int):
+            loop = self.places.heads[op.body.block][0]
+            self._fact(self.state["iteration", loop] == len(range(low, high, max(step, 1))))
         return self.read(carried)
 
     def _look_ahead(self, op: Operation) -> None:
