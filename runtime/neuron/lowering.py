@@ -45,9 +45,8 @@ class Lowering:
         self.values: dict[SSAValue, Operand] = {}
         self.of_transfers = shared.of_transfers(stream)
         self.scaled: dict[SSAValue, Register] = {}
-        self.labels = 0
+        self.labels = self.depth = 0
         self.pending: WaitOp | None = None
-        self.depth = 0
 
     def run(self) -> Code:
         used = self.shared.used_by(self.stream)
@@ -109,8 +108,11 @@ class Lowering:
 
     def block(self, block: Block) -> None:
         """Everything in a block but its terminator."""
-        self.scale(block.args)
+        given = block.args
         for op in block.ops:
+            if type(op) is not IterationOp:
+                self.scale(given)
+                given = ()
             if type(op) not in TERMINATORS:
                 self.operation(op)
                 self.scale(op.results)

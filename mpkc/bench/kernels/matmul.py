@@ -7,6 +7,7 @@ Banks of the accumulator take turns, and so do the tiles that results are stored
 import numpy as np
 
 from mpkc.bench.kernels.kernel import Arrays, Kernel, Sizes
+from mpkc.bench.kernels.manual import matmul as manual
 
 M, N, K = 128, 512, 128
 AT = ("%c0", "%half")
@@ -55,9 +56,9 @@ tile.kernel @tiled_matmul(%a : !a_far, %b : !b_far, %c : !c_far) engines ["q2", 
       %bank = tile.rotate %banks[%j] : !banks -> !bank
       %c_tile = tile.rotate %c_slots[%j] : !c_slots -> !c_tile
 {"".join(map(_load_b, range(HALVES)))}{_steps(k) if unroll else LOOP}\
-      tile.copy %bank -> %c_tile engine "vector" : !bank -> !c_tile
+      tile.copy %bank -> %c_tile engine "vector" {{label = "evict"}} : !bank -> !c_tile
       %c_part = memref.subview %c[%row, %column] [{M}, {N}] [1, 1] : !c_far to !c_part
-      tile.copy %c_tile -> %c_part engine "store" : !c_tile -> !c_part
+      tile.copy %c_tile -> %c_part engine "store" {{label = "store_c"}} : !c_tile -> !c_part
     }}
   }}
 }}
@@ -70,7 +71,7 @@ def _load_a(half: int) -> str:
     return f"""\
     %a_far{half} = memref.subview %a[%row, {at}] [{M}, ROWS] [1, 1] : !a_far to !a_half
     %a_near{half} = memref.subview %a_tiles[0, {at}] [{M}, ROWS] [1, 1] : !a_tiles to !a_near
-    tile.copy %a_far{half} -> %a_near{half} engine "q2" retire async : !a_half -> !a_near
+    tile.copy %a_far{half} -> %a_near{half} engine "q2" retire async {{label = "load_a{half}"}} : !a_half -> !a_near
 """
 
 
@@ -79,22 +80,23 @@ def _load_b(half: int) -> str:
     return f"""\
       %b_far{half} = memref.subview %b[{at}, %column] [ROWS, {N}] [1, 1] : !b_far to !b_half
       %b_near{half} = memref.subview %b_tiles[{at}, 0] [ROWS, {N}] [1, 1] : !b_tiles to !b_near
-      tile.copy %b_far{half} -> %b_near{half} engine "load" retire async : !b_half -> !b_near
+      tile.copy %b_far{half} -> %b_near{half} engine "load" retire async {{label = "load_b{half}"}} : !b_half -> !b_near
 """
 
 
 def _matmul(number: str, at: str, more: str) -> str:
     return f"""\
-      %a{number} = memref.subview %a_tiles[0, {at}] [{M}, {K}] [1, 1] : !a_tiles to !a_tile
-      %b{number} = memref.subview %b_tiles[{at}, 0] [{K}, {N}] [1, 1] : !b_tiles to !b_tile
-      tile.matmul %a{number}, %b{number} -> %bank accumulate {more} engine "tensor" : !a_tile, !b_tile -> !bank
+      %a_k{number} = memref.subview %a_tiles[0, {at}] [{M}, {K}] [1, 1] : !a_tiles to !a_tile
+      %b_k{number} = memref.subview %b_tiles[{at}, 0] [{K}, {N}] [1, 1] : !b_tiles to !b_tile
+      tile.matmul %a_k{number}, %b_k{number} -> %bank accumulate {more} engine "tensor" {{label = "matmul{number}"}} :
+        !a_tile, !b_tile -> !bank
 """
 
 
 LOOP = f"""\
       scf.for %k = %c0 to %depth step %K {{
       %more = arith.cmpi ne, %k, %c0 : index
-{_matmul("_k", "%k", "%more")}      }}
+{_matmul("", "%k", "%more")}      }}
 """
 
 
@@ -121,7 +123,7 @@ def reference(given: Arrays, sizes: Sizes) -> Arrays:
 
 
 FULL = {"m": 16, "n": 4, "k": 16}
-SMALL = {"m": 3, "n": 2, "k": 4}
+SMALL = {"m": 3, "n": 4, "k": 4}
 
 KERNEL = Kernel(
     "matmul",
@@ -133,6 +135,7 @@ KERNEL = Kernel(
     reference,
     3,
     (0, 1, 2),
+    place=manual.place,
     unrolled={"unroll": 1},
 )
 UNROLLED_K = Kernel(
@@ -145,4 +148,5 @@ UNROLLED_K = Kernel(
     reference,
     2,
     (0, 1, 2),
+    place=manual.place_unrolled,
 )
