@@ -131,8 +131,9 @@ class Writer:
         return slot
 
     @contextmanager
-    def loop(self, trips: Number) -> Generator[Number]:
-        index = Number(self._name())
+    def loop(self, trips: Number, name: str = "") -> Generator[Number]:
+        """A loop; `name` is that of its index."""
+        index = Number(f"%{name}" if name else self._name())
         zero, one = self.index(0), self.index(1)
         self.write(f"scf.for {index.name} = {zero.name} to {trips.name} step {one.name} {{")
         self.depth += 1
@@ -140,59 +141,64 @@ class Writer:
         self.depth -= 1
         self.write("}")
 
-    def load(self, source: Tile, dest: Tile, engine: str = "load") -> None:
-        self._copy(source, dest, engine, " retire async")
+    # Instructions. A label is what placements know one by (`mpkc.bench.kernels.placement`).
 
-    def store(self, source: Tile, dest: Tile) -> None:
-        self._copy(source, dest, "store", "")
+    def load(self, source: Tile, dest: Tile, engine: str = "load", label: str = "") -> None:
+        self._copy(source, dest, engine, " retire async", label)
 
-    def copy(self, source: Tile, dest: Tile, engine: str) -> None:
-        self._copy(source, dest, engine, "")
+    def store(self, source: Tile, dest: Tile, label: str = "") -> None:
+        self._copy(source, dest, "store", "", label)
 
-    def gather(self, source: Tile, rows: Tile, dest: Tile, engine: str) -> None:
+    def copy(self, source: Tile, dest: Tile, engine: str, label: str = "") -> None:
+        self._copy(source, dest, engine, "", label)
+
+    def gather(self, source: Tile, rows: Tile, dest: Tile, engine: str, label: str = "") -> None:
         types = f"{source.type}[{rows.type}] -> {dest.type}"
         head = f"tile.gather {source.name}[{rows.name}] -> {dest.name}"
-        self.write(f'{head} engine "{engine}" retire async : {types}')
+        self.write(f'{head} engine "{engine}" retire async{_named(label)} : {types}')
 
-    def scatter(self, source: Tile, dest: Tile, rows: Tile) -> None:
+    def scatter(self, source: Tile, dest: Tile, rows: Tile, label: str = "") -> None:
         types = f"{source.type} -> {dest.type}[{rows.type}]"
-        self.write(f'tile.scatter {source.name} -> {dest.name}[{rows.name}] engine "store" : {types}')
+        head = f"tile.scatter {source.name} -> {dest.name}[{rows.name}]"
+        self.write(f'{head} engine "store"{_named(label)} : {types}')
 
     def value(self, source: Tile, at: Number, engine: str, label: str) -> Number:
         value = Number(f"%{label}")
         head = f"{value.name} = tile.value {source.name}[{at.name}]"
-        self.write(f'{head} engine "{engine}" {{label = "{label}"}} : {source.type}')
+        self.write(f'{head} engine "{engine}"{_named(label)} : {source.type}')
         return value
 
-    def matmul(self, a: Tile, b: Tile, dest: Tile, more: bool = False) -> None:
+    def matmul(self, a: Tile, b: Tile, dest: Tile, more: bool = False, label: str = "") -> None:
         """`dest` = the transpose of `a`, times `b`; added to it where there is `more`: both have K in their rows."""
         accumulate = f" accumulate {self.constant(True, 'i1').name}" if more else ""
-        words = f'{accumulate} transpose_lhs engine "tensor"'
+        words = f'{accumulate} transpose_lhs engine "tensor"{_named(label)}'
         types = f"{a.type}, {b.type} -> {dest.type}"
         self.write(f"tile.matmul {a.name}, {b.name} -> {dest.name}{words} : {types}")
 
-    def transpose(self, source: Tile, dest: Tile) -> None:
+    def transpose(self, source: Tile, dest: Tile, label: str = "") -> None:
         types = f"{source.type} -> {dest.type}"
-        self.write(f'tile.transpose {source.name} -> {dest.name} engine "tensor" : {types}')
+        self.write(f'tile.transpose {source.name} -> {dest.name} engine "tensor"{_named(label)} : {types}')
 
-    def map(self, function: str, inputs: Sequence[Operand], dest: Tile, engine: str) -> None:
+    def map(self, function: str, inputs: Sequence[Operand], dest: Tile, engine: str, label: str = "") -> None:
         names, types = (", ".join(each) for each in ([a.name for a in inputs], [a.type for a in inputs]))
-        self.write(f'tile.map {function} {names} -> {dest.name} engine "{engine}" : {types} -> {dest.type}')
+        head = f"tile.map {function} {names} -> {dest.name}"
+        self.write(f'{head} engine "{engine}"{_named(label)} : {types} -> {dest.type}')
 
-    def reduce(self, how: str, source: Tile, dest: Tile, engine: str) -> None:
+    def reduce(self, how: str, source: Tile, dest: Tile, engine: str, label: str = "") -> None:
         """Along rows; `how` is a reduction, and of which function."""
-        words = f'axis 1 engine "{engine}"'
+        words = f'axis 1 engine "{engine}"{_named(label)}'
         self.write(f"tile.reduce {how} {source.name} -> {dest.name} {words} : {source.type} -> {dest.type}")
 
-    def fill(self, value: Number, dest: Tile, engine: str) -> None:
-        self.write(f'tile.fill {value.name} -> {dest.name} engine "{engine}" : {value.type} -> {dest.type}')
+    def fill(self, value: Number, dest: Tile, engine: str, label: str = "") -> None:
+        head = f"tile.fill {value.name} -> {dest.name}"
+        self.write(f'{head} engine "{engine}"{_named(label)} : {value.type} -> {dest.type}')
 
     def write(self, line: str) -> None:
         self.lines.append("  " * self.depth + line)
 
-    def _copy(self, source: Tile, dest: Tile, engine: str, words: str) -> None:
+    def _copy(self, source: Tile, dest: Tile, engine: str, words: str, label: str) -> None:
         types = f"{source.type} -> {dest.type}"
-        self.write(f'tile.copy {source.name} -> {dest.name} engine "{engine}"{words} : {types}')
+        self.write(f'tile.copy {source.name} -> {dest.name} engine "{engine}"{words}{_named(label)} : {types}')
 
     def _arith(self, name: str, a: Number, b: Number) -> Number:
         result = Number(self._name())
@@ -202,3 +208,7 @@ class Writer:
     def _name(self) -> str:
         self.fresh += 1
         return f"%of{self.fresh}"
+
+
+def _named(label: str) -> str:
+    return f' {{label = "{label}"}}' if label else ""
