@@ -448,8 +448,8 @@ def _check_waits(block: Block) -> None:
     for op in block.ops:
         if isinstance(op, WaitOp):
             waiting = op
-        elif waiting is not None and not _is_between(op):
-            if not _begins_with_instruction(op):
+        elif waiting is not None and not is_between(op):
+            if not begins_with_instruction(op):
                 break
             waiting = None
     if waiting is not None:
@@ -460,17 +460,17 @@ def _check_waits(block: Block) -> None:
         )
 
 
-def _is_between(op: Operation) -> bool:
+def is_between(op: Operation) -> bool:
     """Whether `op` may stand between a wait and its instruction."""
     return isinstance(op, WaitOp) or type(op) in SCALAR_OPS or is_declaration(op)
 
 
-def _begins_with_instruction(op: Operation) -> bool:
+def begins_with_instruction(op: Operation) -> bool:
     """Whether it is an instruction, or a loop whose iterations begin with one."""
     if not isinstance(op, scf.ForOp):
         return is_instruction(op)
-    first = next((each for each in op.body.block.ops if not _is_between(each) and type(each) is not IterationOp), None)
-    return first is not None and _begins_with_instruction(first)
+    first = next((each for each in op.body.block.ops if not is_between(each) and type(each) is not IterationOp), None)
+    return first is not None and begins_with_instruction(first)
 
 
 def _blocks(op: Operation) -> Iterator[Block]:

@@ -26,6 +26,7 @@ PASSES = {
     "sem-lower-views": "LowerViewsPass",
     "sem-simplify": "SimplifyPass",
     "sem-use-indices": "UseIndicesPass",
+    "sem-hoist-waits": "HoistWaitsPass",
     "sem-drop-counters": "DropCountersPass",
 }
 

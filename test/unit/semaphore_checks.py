@@ -23,6 +23,7 @@ from mpkc.dialects.sem_streams import BarrierOp, StreamsOp
 from mpkc.parsing import new_context
 from mpkc.passes.sem_allocate import Allocation, allocate
 from mpkc.passes.sem_drop_counters import drop_counters
+from mpkc.passes.sem_hoist_waits import hoist_waits
 from mpkc.passes.sem_simplify import simplify
 from mpkc.passes.sem_use_indices import use_indices
 from mpkc.passes.semaphores.epochs import EpochError
@@ -77,7 +78,7 @@ def check_clean_up(made: Made, seed: int, figures: Counter[str]) -> None:
     rng = Random(seed)
     product = Product(made.op, bindings=bindings_of_runs(rng, made))
     figures["executions"] += product.executions
-    for clean, shifted in ((_simplify, 0), (_canonicalize, 0), (_use_indices, 3)):
+    for clean, shifted in ((_simplify, 0), (_canonicalize, 0), (_make_lean, 3)):
         kind = rng.choice(KINDS)
         made_for = allocate(made.op, kind, shifted=shifted)
         clean(made_for.streams)
@@ -126,10 +127,12 @@ def _simplify(streams: StreamsOp) -> None:
     drop_counters(streams)
 
 
-def _use_indices(streams: StreamsOp) -> None:
+def _make_lean(streams: StreamsOp) -> None:
     simplify(streams)
     use_indices(streams)
-    _simplify(streams)
+    simplify(streams)
+    hoist_waits(streams)
+    drop_counters(streams)
 
 
 def _canonicalize(streams: StreamsOp) -> None:
