@@ -32,12 +32,12 @@ Proof.
   destruct (Nat.ltb_spec k trip); lia.
 Qed.
 
-(** After an epoch, a barrier that reset semaphore and counters after b whole rounds, waits say the same: what was
-    owed then has retired, and of the rest both sides lack the b rounds. *)
-Theorem epoch_exact : forall N K m j w b, 1 <= K <= N -> j <= N -> b <= m ->
-  (threshold N K (w - b) <= N * (m - b) + j <-> threshold N K w <= N * m + j).
+(** Where a semaphore starts again after b whole rounds, and what is owed counts from there, a wait says the same. *)
+Theorem restart_exact : forall N K w b v, K <= N -> (threshold N K (w - b) <= v <-> threshold N K w <= v + N * b).
 Proof.
-  intros. rewrite !decode by assumption. unfold retired. destruct (K <=? j); lia.
+  intros N K w b v H. unfold threshold. destruct (le_lt_dec w b).
+  - assert (N * w <= N * b) by (apply Nat.mul_le_mono_l; lia). replace (w - b) with 0 by lia. rewrite Nat.mul_0_r. lia.
+  - assert (N * S b <= N * w) by (apply Nat.mul_le_mono_l; lia). rewrite Nat.mul_sub_distr_l. rewrite Nat.mul_succ_r in H0. lia.
 Qed.
 
 (** Words count modulo M. *)

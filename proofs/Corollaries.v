@@ -4,7 +4,7 @@ From Coq Require Import Arith Lia List Bool.
 Import ListNotations.
 From Mpkc Require Import Arithmetic Program Machine Registers Retirement Bisimulation.
 
-Inductive run {State} (step : State -> label -> State -> Prop) : State -> list label -> State -> Prop :=
+Inductive run {State Label} (step : State -> Label -> State -> Prop) : State -> list Label -> State -> Prop :=
 | run_nil : forall s, run step s [] s
 | run_cons : forall s a s1 w s2, step s a s1 -> run step s1 w s2 -> run step s (a :: w) s2.
 

@@ -306,8 +306,8 @@ Hypothesis AL : Allocatable P (deps m).
 Hypothesis KT : forall l, tripped (deps m) l -> keeps_trip l = true.
 
 Definition numbers : counting m := Counting m (enter_regs m keeps_trip) (wait_value m) (signal m) (fun _ => True) eq.
-Definition words (M : nat) : counting m :=
-  Counting m (word_enter m keeps_trip M) (word_wait m M) (word_signal m M) (fits m M) (wraps m M).
+Definition words (M : nat) (restarts : bool) : counting m :=
+  Counting m (word_enter m keeps_trip M) (word_wait m M restarts) (word_signal m M) (fits m M) (wraps m M).
 
 (** The code that is printed: the paper's operations, with a register for the mask and one for the threshold. *)
 Record registers := Registers { counters : regs; mask_in : nat; wait_in : nat }.
@@ -337,9 +337,9 @@ Proof.
   - intros t v a sh' <-. reflexivity.
   - intros s t v e x i rest fs d _ <- _ _ _. reflexivity.
 Qed.
-Theorem words_exact : forall M, 1 < M -> counts_exactly m keeps_trip (words M).
+Theorem words_exact : forall M restarts, 1 < M -> counts_exactly m keeps_trip (words M restarts).
 Proof.
-  intros M HM. constructor; simpl.
+  intros M restarts HM. constructor; simpl.
   - intros d c. split; [reflexivity|]. simpl. rewrite Nat.mod_0_l by lia. repeat split; reflexivity.
   - intros t v a sh' H. apply (wraps_step m keeps_trip M HM _ _ a sh' H).
   - intros. eapply word_wait_exact; eauto.

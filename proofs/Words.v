@@ -11,6 +11,8 @@ Notation P := (program_of m).
 Variable keeps_trip : loop -> bool.
 Variable M : nat.
 Hypothesis M_pos : 1 < M.
+(** whether counters start again while the program runs (Epochs.v), so that one may be less than what it was *)
+Variable restarts : bool.
 Hypothesis W : well_formed P.
 Hypothesis AL : Allocatable P (deps m).
 Hypothesis KT : forall l, tripped (deps m) l -> keeps_trip l = true.
@@ -22,12 +24,13 @@ Definition word_enter (l : loop) (r : regs) : regs := {|
     else if c =? l then (trips r l + 1) mod M else if parent P c =? l then 0 else trips r c;
   past := fun S k Q => if S =? l then match k with 0 | 1 => value (mono r) Q | Datatypes.S k' => past r S k' Q end
     else past r S k Q |}.
-(** The subtraction may go below 0 where the mask is 0; where there is no mask, it is raised first. *)
+(** The subtraction may go below 0 where the mask is 0; where there is no mask, or counters start again, they are raised
+    first. *)
 Definition word_owed (r : regs) (d : dep) : nat :=
   if history d then past r (carrier d) (distance d) (loop_of P (producer d))
   else if loop_of P (producer d) =? carrier d then
     let v := value (mono r) (carrier d) in
-    if masked d then word_sub M v (distance d) else Nat.max v (distance d) - distance d
+    if masked d && negb restarts then word_sub M v (distance d) else Nat.max v (distance d) - distance d
   else value (mono r) (loop_of P (producer d)).
 Definition word_wait (r : regs) (d : dep) : nat :=
   word_threshold M (N_of m (producer d)) (K_of m (producer d)) (word_mul M (mask r d) (word_owed r d)).
@@ -99,6 +102,38 @@ Proof.
       destruct (entries (s_hist m s e) (parent P (carrier d))); [lia|]. simpl. lia.
 Qed.
 
+(** of one engine: [r] are numbers, [y] words *)
+Lemma word_wait_value : forall r y d, (forall l, mono y l = mono r l mod M) -> (forall l, trips y l = trips r l mod M) ->
+  (forall S k Q, past y S k Q = past r S k Q mod M) -> 1 <= K_of m (producer d) <= N_of m (producer d) ->
+  N_of m (producer d) * owed m r d < M ->
+  (history d = false -> value (mono r) (loop_of P (producer d)) < M) ->
+  (masked d = true -> value (trips r) (carrier d) < M) ->
+  (restarts = false -> masked d = true -> loop_of P (producer d) = carrier d ->
+    value (trips r) (carrier d) <= value (mono r) (carrier d)) ->
+  word_wait y d = wait_value m r d.
+Proof.
+  intros r y d WM WT WP HK FO FM FT LE. unfold word_wait, wait_value.
+  assert (EM : mask y d = mask r d).
+  { unfold mask. destruct (masked d); [|reflexivity]. f_equal. apply value_small; auto. }
+  rewrite EM.
+  assert (MB : mask r d = 0 \/ mask r d = 1 /\ (masked d = true -> distance d < value (trips r) (carrier d))).
+  { unfold mask, isGT. destruct (masked d); [|right; split; [reflexivity | discriminate]].
+    destruct (Nat.ltb_spec (distance d) (value (trips r) (carrier d))); auto. }
+  destruct MB as [E | [E MG]]; rewrite E.
+  - unfold word_mul at 1. rewrite Nat.mul_0_l, Nat.mod_0_l by lia. apply word_threshold_exact; [lia | assumption | lia].
+  - assert (OM : owed m r d < M) by (eapply Nat.le_lt_trans; [|exact FO]; nia).
+    assert (EO : word_owed y d = owed m r d).
+    { unfold word_owed, owed in *. destruct (history d); [rewrite WP; apply Nat.mod_small; assumption|].
+      specialize (FM eq_refl). destruct (Nat.eqb_spec (loop_of P (producer d)) (carrier d)) as [EC|]; [|apply value_small; auto].
+      rewrite EC in FM. rewrite (value_small _ (mono r)) by assumption.
+      destruct (masked d) eqn:MK; simpl; [|lia]. destruct restarts; simpl; [lia|].
+      specialize (MG eq_refl). specialize (LE eq_refl eq_refl EC). unfold word_sub.
+      match goal with |- (?v + (M - ?k)) mod M = _ => replace (v + (M - k)) with (v - k + 1 * M) by lia end.
+      rewrite Nat.mod_add by lia. apply Nat.mod_small. lia. }
+    rewrite EO, Nat.mul_1_l. unfold word_mul at 1. rewrite Nat.mul_1_l, (Nat.mod_small (owed m r d)) by assumption.
+    apply word_threshold_exact; [lia | assumption | assumption].
+Qed.
+
 Theorem word_wait_exact : forall s t u e x i rest fs d, related m keeps_trip s t -> wraps t u -> fits s ->
   conts m (s_shared m s) e = (x, Instr i :: rest) :: fs -> In d (deps m i) ->
   (word_passes (i_sema m u) (i_regs m u e) d <-> passes m (i_sema m t) (i_regs m t e) d).
@@ -112,36 +147,12 @@ Proof.
   destruct (IV (engine_of P (producer d))) as [C [done O]].
   assert (SB := sema_bounded m _ _ _ _ _ _ _ (loop_of P (producer d)) O (c_active _ _ _ _ _ _ C _)).
   destruct (sema_decodes m W _ _ _ _ _ _ _ (producer d) O eq_refl IP SG) as (_ & _ & _ & _ & _ & HK).
-  unfold word_passes, passes.
-  assert (ES : i_sema m u (loop_of P (producer d)) (engine_of P (producer d)) =
-    i_sema m t (loop_of P (producer d)) (engine_of P (producer d))).
-  { rewrite WS. apply Nat.mod_small. eapply Nat.le_lt_trans; [exact SB|].
-    apply (proj2 (FT (engine_of P (producer d)))). }
-  enough (EW : word_wait (i_regs m u e) d = wait_value m (i_regs m t e) d) by (rewrite EW, ES; tauto).
-  assert (EM : mask (i_regs m u e) d = mask (i_regs m t e) d).
-  { unfold mask. destruct (masked d) eqn:MK; [|reflexivity]. f_equal. apply value_small; auto.
-    eapply Nat.le_lt_trans; [apply TE; reflexivity | apply FE]. }
-  unfold word_wait, wait_value. rewrite EM.
-  assert (MB : mask (i_regs m t e) d = 0 \/ mask (i_regs m t e) d = 1 /\
-    (masked d = true -> distance d < value (trips (i_regs m t e)) (carrier d))).
-  { unfold mask, isGT. destruct (masked d); [|right; split; [reflexivity | discriminate]].
-    destruct (Nat.ltb_spec (distance d) (value (trips (i_regs m t e)) (carrier d))); auto. }
-  destruct MB as [->|[-> MG]].
-  - unfold word_mul at 1. rewrite Nat.mul_0_l, Nat.mod_0_l by lia. apply word_threshold_exact; [lia | assumption | lia].
-  - assert (EO : word_owed (i_regs m u e) d = owed m (i_regs m t e) d).
-    { unfold word_owed, owed in *. destruct (history d).
-      - rewrite WP. apply Nat.mod_small. eapply Nat.le_lt_trans; [exact OE | apply FE].
-      - destruct (loop_of P (producer d) =? carrier d); [|apply value_small; [apply WM | rewrite RM; apply FE]].
-        rewrite (value_small _ (mono (i_regs m t e))) by (apply WM || (rewrite RM; apply FE)).
-        assert (FC := FE (carrier d)). rewrite <- RM in FC.
-        destruct (masked d); [|lia].
-        specialize (MG eq_refl). specialize (TE eq_refl). rewrite <- RM in TE. unfold word_sub.
-        match goal with |- (?v + (M - ?k)) mod M = _ => replace (v + (M - k)) with (v - k + 1 * M) by lia end.
-        rewrite Nat.mod_add by lia. apply Nat.mod_small. lia. }
-    rewrite EO, Nat.mul_1_l. unfold word_mul at 1.
-    rewrite Nat.mul_1_l, (Nat.mod_small (owed m (i_regs m t e) d)) by (eapply Nat.le_lt_trans; [exact OE | apply FE]).
-    apply word_threshold_exact; [lia | assumption|].
-    eapply Nat.le_lt_trans; [|exact FN]. apply Nat.mul_le_mono_l. exact OE.
+  unfold word_passes, passes. rewrite (word_wait_value (i_regs m t e)); auto.
+  - rewrite WS, Nat.mod_small; [tauto|]. eapply Nat.le_lt_trans; [exact SB|]. apply (proj2 (FT (engine_of P (producer d)))).
+  - eapply Nat.le_lt_trans; [|exact FN]. apply Nat.mul_le_mono_l. exact OE.
+  - intros _. rewrite RM. apply FE.
+  - intro MK. eapply Nat.le_lt_trans; [apply TE; assumption | apply FE].
+  - intros _ MK _. rewrite RM. auto.
 Qed.
 
 Lemma wraps_step : forall t u a sh', wraps t u -> wraps (impl_update m keeps_trip a sh' t) (word_update a sh' u).

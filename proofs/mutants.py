@@ -32,6 +32,15 @@ MUTANTS = [
     ),
     ("a wait in code is one short", "Micro", "threshold_in (st e) <= reached", "threshold_in (st e) <= 1 + reached"),
     ("code forgets the mask", "Micro", "(mask_in g * wait_in g)", "(wait_in g)"),
+    (
+        "an epoch does not wait for what is in flight",
+        "Epochs",
+        "e /\\ in_flight m (shared_of (fst x)) e = [].",
+        "e /\\ True.",
+    ),
+    ("an epoch forgets histories", "Epochs", "if resets (epochs k) Q then 0 else past r S j Q", "past r S j Q"),
+    ("engines go on where an epoch holds them", "Epochs", "~ held k (shared_of x) n e) -> meet", "True) -> meet"),
+    ("with epochs a subtraction goes below 0", "Words", "masked d && negb restarts then", "masked d then"),
 ]
 
 
