@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, Builtin, MemRefType
@@ -16,10 +17,34 @@ from mpkc.dialects.tile_types import Space, SpaceAttr, is_float, is_integer
 from mpkc.runtime.neuron.isa import Buffer, Number, Operand, Tile, View
 from mpkc.runtime.neuron.tile_forms import FORMS, engine_property
 
+MOST_KINDS = 4096  # of instructions that are remembered
+
+
+class OperandType(NamedTuple):
+    """What an operand is.
+
+    Attributes:
+        element: the name of a type of numbers.
+        space, shape: of a tile, sizes in registers as DYNAMIC_INDEX; none of a number.
+    """
+
+    element: str
+    space: str | None = None
+    shape: tuple[int, ...] = ()
+
+
+class Kind(NamedTuple):
+    """What decides which operation a tile instruction is: all but where its operands are."""
+
+    opcode: str
+    engine: str
+    operands: tuple[tuple[str, OperandType], ...]
+    options: tuple[tuple[str, str | int], ...]
+
 
 @dataclass(frozen=True)
 class TileOperation:
-    """The operation that a tile instruction is.
+    """The operation that a tile instruction is; instructions of one kind have one.
 
     Attributes:
         operands: the SSA value that stands for each operand, by key.
@@ -48,10 +73,8 @@ def attribute_of(type_: str) -> Attribute:
 
 
 def tile_operation(tile: Tile, engine: str, buffers: Mapping[str, Buffer]) -> TileOperation:
-    """Build the operation, not verified; sizes in registers are unknown ones of its types."""
-    operands = {key: create_ssa_value(_type(operand, buffers)) for key, operand in tile.operands.items()}
-    op = FORMS[tile.opcode].build(operands, tile.options, engine_property(engine))
-    return TileOperation(op, operands)
+    """The operation, not verified; sizes in registers are unknown ones of its types."""
+    return _operation(_kind(tile, engine, buffers))
 
 
 def verify_tile(tile: Tile, engine: str, buffers: Mapping[str, Buffer]) -> None:
@@ -61,8 +84,7 @@ def verify_tile(tile: Tile, engine: str, buffers: Mapping[str, Buffer]) -> None:
         VerifyException: operands that the operation does not take.
         ValueError: an opcode that is for other memories; a part that is not within its buffer.
     """
-    op = tile_operation(tile, engine, buffers).op
-    op.verify()
+    op = _verified(_kind(tile, engine, buffers))
     spaces = {buffers[each.buffer].space for each in tile.operands.values() if isinstance(each, View)}
     if isinstance(op, CopyOp) and tile.opcode != (right := "DMA_COPY" if "far" in spaces else "TENSOR_COPY"):
         raise ValueError(f"a copy {'to or from far memory' if 'far' in spaces else 'on the chip'} is a {right}")
@@ -71,12 +93,37 @@ def verify_tile(tile: Tile, engine: str, buffers: Mapping[str, Buffer]) -> None:
             _check_bounds(operand, buffers[operand.buffer])
 
 
-def _type(operand: View | Number, buffers: Mapping[str, Buffer]) -> Attribute:
+def _kind(tile: Tile, engine: str, buffers: Mapping[str, Buffer]) -> Kind:
+    operands = ((key, _type(operand, buffers)) for key, operand in tile.operands.items())
+    return Kind(tile.opcode, engine, tuple(operands), tuple(tile.options.items()))
+
+
+def _type(operand: View | Number, buffers: Mapping[str, Buffer]) -> OperandType:
     if isinstance(operand, Number):
-        return attribute_of(operand.type)
-    shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in operand.sizes]
-    space = SpaceAttr(Space(buffers[operand.buffer].space))
-    return MemRefType(attribute_of(operand.element), shape, memory_space=space)
+        return OperandType(operand.type)
+    shape = tuple(size if isinstance(size, int) else DYNAMIC_INDEX for size in operand.sizes)
+    return OperandType(operand.element, buffers[operand.buffer].space, shape)
+
+
+@lru_cache(MOST_KINDS)
+def _operation(kind: Kind) -> TileOperation:
+    operands = {key: create_ssa_value(_attribute(type_)) for key, type_ in kind.operands}
+    op = FORMS[kind.opcode].build(operands, dict(kind.options), engine_property(kind.engine))
+    return TileOperation(op, operands)
+
+
+@lru_cache(MOST_KINDS)
+def _verified(kind: Kind) -> Operation:
+    op = _operation(kind).op
+    op.verify()
+    return op
+
+
+def _attribute(type_: OperandType) -> Attribute:
+    element = attribute_of(type_.element)
+    if type_.space is None:
+        return element
+    return MemRefType(element, type_.shape, memory_space=SpaceAttr(Space(type_.space)))
 
 
 def _check_bounds(view: View, buffer: Buffer) -> None:
