@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import (
     NameLoc,
 )
 from xdsl.ir import Attribute, Operation
+from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
 
@@ -44,6 +45,10 @@ def describe(op: Operation) -> str:
     return "{}:{}:{}".format(*found) if found else f"'{op.name}'"
 
 
+class VerifiesAll(OpTrait):
+    """An operation whose verifier verifies every operation that it holds, too."""
+
+
 def verify(module: Operation) -> None:
     """Verify `module` operation by operation, and that no value is used before its definition.
 
@@ -51,15 +56,25 @@ def verify(module: Operation) -> None:
         OpError: at the first operation that is not well-formed.
     """
     seen: set[Operation] = set()
+    inside: set[Operation | None] = set()  # what is verified by what holds it, and what does that
     for op in module.walk():
         for index, operand in enumerate(op.operands):
             if isinstance(operand.owner, Operation) and operand.owner not in seen and _in_order(operand.owner, op):
                 raise OpError(op, f"'{op.name}' uses the value of its operand {index} before that is defined")
         seen.add(op)
-        try:
-            op.verify(verify_nested_ops=False)
-        except VerifyException as err:
-            raise OpError(op, f"'{op.name}': {err}") from err
+        if op.parent_op() not in inside:
+            verify_alone(op)
+            if not op.has_trait(VerifiesAll, value_if_unregistered=False):
+                continue
+        inside.add(op)
+
+
+def verify_alone(op: Operation) -> None:
+    """Verify `op`, and not what it holds; OpError where it is not well-formed."""
+    try:
+        op.verify(verify_nested_ops=False)
+    except VerifyException as err:
+        raise OpError(op, f"'{op.name}': {err}") from err
 
 
 def _in_order(definition: Operation, user: Operation) -> bool:

@@ -17,6 +17,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 
+from mpkc.dialects.diagnostics import VerifiesAll
 from mpkc.dialects.sem_maxima import check_maxima
 from mpkc.dialects.tile_buffers import RotateOp
 from mpkc.dialects.tile_compute import FillOp, IotaOp, MapOp, MatmulOp, ReduceOp, SelectOp, TransposeOp
@@ -43,7 +44,7 @@ class ProgramOp(IRDLOperation, abc.ABC):
     engines = prop_def(ArrayAttr[StringAttr])
     body = region_def("single_block")
 
-    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
+    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator(), VerifiesAll())
 
     IS_WORKER: ClassVar[bool]
 

@@ -6,10 +6,9 @@ from typing import NoReturn, cast
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from mpkc.dialects.diagnostics import OpError
+from mpkc.dialects.diagnostics import OpError, verify_alone
 from mpkc.dialects.engine import engine_of, is_instruction, label_of
 from mpkc.dialects.scalars import is_scalar
 from mpkc.dialects.tile_buffers import RotateOp, kept_dimensions, root_of
@@ -81,10 +80,7 @@ class _ProgramCheck:
             self.events_order_reads()
 
     def operation(self, op: Operation) -> None:
-        try:
-            op.verify(verify_nested_ops=False)
-        except VerifyException as err:
-            raise OpError(op, f"'{op.name}': {err}") from err
+        verify_alone(op)
         self.belongs(op)
         if isinstance(op, memref.SubviewOp):
             _verify_subview(op)
