@@ -11,7 +11,7 @@ from functools import cached_property
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from mpkc.auto import Choice, choose
+from mpkc.auto import UNLIMITED, Budget, Choice, choose
 from mpkc.dialects import sem, tile
 from mpkc.dialects.diagnostics import OpError, describe, verify
 from mpkc.dialects.engine import engine_of, is_instruction, label_of
@@ -21,6 +21,7 @@ from mpkc.dialects.tile_transfer import TileInstruction
 from mpkc.passes.sem_allocate import KINDS as ALLOCATED
 from mpkc.passes.sem_allocate import Allocation, allocate, counter_type
 from mpkc.passes.sem_drop_counters import drop_counters
+from mpkc.passes.sem_hoist_waits import hoist_waits
 from mpkc.passes.sem_lower_views import lower_views
 from mpkc.passes.sem_order_transfers import order_transfers
 from mpkc.passes.sem_simplify import simplify
@@ -86,13 +87,16 @@ class Compiled:
         return ModuleOp([self.program.clone(), streams])
 
 
-def compile_program(program: EngineProgram, kind: str, machine: Machine, counters: str | None = None) -> Compiled:
+def compile_program(
+    program: EngineProgram, kind: str, machine: Machine, counters: str | None = None, budget: Budget = UNLIMITED
+) -> Compiled:
     """Compile a verified program, which is left as it is.
 
     Args:
         kind: of semaphores, one of KINDS, for what no attribute `semaphores` says otherwise for.
         machine: its limits hold.
         counters: the arithmetic of semaphores, such as `ui8`; that of the machine where it is None.
+        budget: what `auto` may use.
 
     Raises:
         OpError: an engine that the machine has not; what can't be allocated, or does not fit, and by how much.
@@ -100,15 +104,17 @@ def compile_program(program: EngineProgram, kind: str, machine: Machine, counter
     """
     counters = counters or counters_of(machine)
     kind = "auto" if _kind(program) == "auto" else kind
-    prepared = prepare(program, kind, machine)
     if kind != "auto":
-        return _Fitting(prepared, _left(kind), machine, counters).run()
+        return _Fitting(prepare(program, kind, machine), _left(kind), machine, counters).run()
 
-    def emitted(candidate: EngineProgram, choice: Choice) -> Emission:
-        return _Fitting(candidate, choice.kind, machine, counters, choice.lean).run().emission
+    def fitted(candidate: EngineProgram, choice: Choice) -> Compiled:
+        return _Fitting(candidate, choice.kind, machine, counters, choice.lean).run()
 
-    choice = choose(prepared, machine, emitted)
-    return _Fitting(choice.given_to(prepared), choice.kind, machine, counters, choice.lean).run()
+    prepared = with_dependencies(program, kind, machine)
+    choice = choose(prepared, machine, fitted, budget)
+    chosen = choice.given_to(prepared, machine.dma.queues if machine.dma else ())
+    verify(chosen)
+    return fitted(chosen, choice)
 
 
 def read_streams(program: EngineProgram, streams: StreamsOp, kind: str, machine: Machine) -> Compiled:
@@ -145,6 +151,15 @@ def parts_of(machine: Machine) -> int:
 
 def prepare(program: EngineProgram, kind: str, machine: Machine) -> EngineProgram:
     """A copy of a program with all its dependencies written down, and unrolled where it is to be."""
+    prepared = with_dependencies(program, kind, machine)
+    if machine.dma:
+        order_transfers(prepared, machine.dma.queues)
+    verify(prepared)
+    return prepared
+
+
+def with_dependencies(program: EngineProgram, kind: str, machine: Machine) -> EngineProgram:
+    """As `prepare`, with transfers not yet ordered."""
     _check_kinds(program, kind)
     for op in program.walk():
         if is_instruction(op) and not machine.has_engine(engine_of(op)):
@@ -156,9 +171,6 @@ def prepare(program: EngineProgram, kind: str, machine: Machine) -> EngineProgra
         extract_dependencies(prepared)
     if kind == "unrolled" or any(_kind(op) == "unrolled" for op in prepared.walk()):
         unroll(prepared, kind == "unrolled")
-    if machine.dma:
-        order_transfers(prepared, machine.dma.queues)
-    verify(prepared)
     return prepared
 
 
@@ -166,13 +178,14 @@ def clean_up(streams: StreamsOp, lean: bool = False) -> None:
     """Simplify the arithmetic of streams and drop the counters that nothing needs (barrier-free, section 6.2).
 
     Args:
-        lean: let indices be counters where they can.
+        lean: let indices be counters where they can, and wait in front of loops for what these do not change.
     """
     lower_views(streams)
     simplify(streams)
     if lean:
         use_indices(streams)
         simplify(streams)
+        hoist_waits(streams)
     drop_counters(streams)
 
 

@@ -4,7 +4,8 @@ A DMA queue completes a transfer in parts, one on each of several DMA engines, a
 semaphore of the transfer when it has arrived. With two in flight on one semaphore, the count of one may be made of
 parts of both. So each transfer that something waits for gets a semaphore of its own, and waits until its last run is
 complete: all of its earlier iterations, and those of earlier trips. Transfers that run once, as unrolling leaves them,
-take turns where a queue has many: semaphores rotate among them, and each waits for the last one with its semaphore.
+take turns where a queue has many: semaphores rotate among them, and each waits for the last one with its semaphore. So
+do those of a loop, where a queue is to have fewer semaphores than it has transfers there.
 
     scf.for ... {                                      scf.for ... {
       scf.for ... {                                      scf.for ... {
@@ -12,8 +13,9 @@ take turns where a queue has many: semaphores rotate among them, and each waits 
         sem.inst @C engine "e" after [@T offset 0]             @T distance [1, *]] {semaphores = "per-instruction"}
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr
@@ -21,59 +23,66 @@ from xdsl.passes import ModulePass
 
 from mpkc.dialects import sem, tile
 from mpkc.dialects.sem_distance import EVERY, AfterAttr, Component, distance, offset
-from mpkc.dialects.sem_structure import Instruction, structure_of
+from mpkc.dialects.sem_structure import Instruction, Loop, structure_of
 from mpkc.passes.semaphores.groups import TURN
 
 ROTATING = 8  # semaphores of a queue, among transfers that run once
+NONE: Mapping[str, int] = {}
 
 
-def order_transfers(program: sem.ProgramOp | tile.KernelOp, queues: Collection[str]) -> None:
+def order_transfers(
+    program: sem.ProgramOp | tile.KernelOp, queues: Collection[str], semaphores: Mapping[str, int] = NONE
+) -> None:
     """Order the transfers of DMA queues after themselves, where an instruction depends on them.
 
     Args:
         queues: the engines that are DMA queues.
+        semaphores: how many the transfers of each loop have on a queue; as many as there are where it is not said.
+            Where they take turns already, they go on as they do.
     """
     structure = structure_of(program)
-    producers = dict.fromkeys(edge.producer for edge in structure.edges if edge.producer.engine in queues)
-    for queue in queues:
-        transfers = sorted((each for each in producers if each.engine == queue), key=lambda each: each.order)
-        once = [transfer for transfer in transfers if transfer.loop.parent is None]
-        if len(once) > ROTATING:
-            _rotate(once)
-            transfers = [transfer for transfer in transfers if transfer.loop.parent is not None]
-        for transfer in transfers:
-            _set(transfer, "after", ArrayAttr([*_written(transfer), *_missing(transfer)]))
-            transfer.op.attributes["semaphores"] = StringAttr("per-instruction")
+    together: dict[tuple[str, Loop], list[Instruction]] = {}
+    for producer in sorted(dict.fromkeys(edge.producer for edge in structure.edges), key=lambda each: each.order):
+        if producer.engine in queues:
+            together.setdefault((producer.engine, producer.loop), []).append(producer)
+    for (queue, loop), transfers in together.items():
+        taken = {turn for each in transfers if (turn := each.op.attributes.get(TURN)) is not None}
+        most = len(taken) or semaphores.get(queue, ROTATING if loop.parent is None else len(transfers))
+        if len(transfers) > most:
+            _rotate(transfers, most)
+        else:
+            for transfer in transfers:
+                _order(transfer, transfer, _last_runs(transfer))
+                transfer.op.attributes["semaphores"] = StringAttr("per-instruction")
 
 
-def _rotate(transfers: Sequence[Instruction]) -> None:
-    """Let transfers that run once take turns with a few semaphores; each waits for the last one with its own."""
-    for number, transfer in enumerate(transfers):
-        if number >= ROTATING:
-            last = transfers[number - ROTATING].label
-            assert last is not None, "what is depended on has a label"
-            known = {edge.producer.label for edge in transfer.edges}
-            _set(transfer, "after", ArrayAttr([*_written(transfer), *([] if last in known else [offset(last, 0)])]))
-        transfer.op.attributes["semaphores"] = StringAttr("per-loop")
-        transfer.op.attributes[TURN] = IntegerAttr(number % ROTATING, 64)
+def _rotate(transfers: Sequence[Instruction], semaphores: int) -> None:
+    """Let transfers of one loop take turns with a few semaphores; each waits for the last one with its own."""
+    for turn in range(semaphores):
+        sharing = transfers[turn::semaphores]
+        for earlier, transfer in pairwise(sharing):
+            _order(earlier, transfer, [(0,) * len(transfer.counted)])
+        _order(sharing[-1], sharing[0], _last_runs(sharing[-1]))
+        for transfer in sharing:
+            transfer.op.attributes["semaphores"] = StringAttr("per-loop")
+            transfer.op.attributes[TURN] = IntegerAttr(turn, 64)
 
 
-def _written(transfer: Instruction) -> list[AfterAttr]:
-    return [edge.after for edge in transfer.edges]
-
-
-def _missing(transfer: Instruction) -> list[AfterAttr]:
-    """The dependencies of a transfer on all its earlier runs, one for each loop that may carry it."""
-    assert transfer.label is not None, "what is depended on has a label"
+def _last_runs(transfer: Instruction) -> list[tuple[Component, ...]]:
+    """The distances of all runs of a transfer in earlier iterations, one for each loop that may carry them."""
     depth = len(transfer.counted)
-    known = {edge.counted for edge in transfer.edges if edge.producer is transfer}
-    found: list[AfterAttr] = []
-    for at in reversed(range(depth)):
-        inner: list[Component] = [EVERY] * (depth - at - 1)
-        components = (*([0] * at), 1, *inner)
-        if components not in known:
-            found.append(distance(transfer.label, *components))
-    return found
+    inside: tuple[Component, ...] = (EVERY,) * depth
+    return [(*([0] * at), 1, *inside[at + 1 :]) for at in reversed(range(depth))]
+
+
+def _order(producer: Instruction, transfer: Instruction, distances: Sequence[tuple[Component, ...]]) -> None:
+    """Let a transfer depend on another one, or on itself, at distances that it does not have yet."""
+    assert producer.label is not None, "what is depended on has a label"
+    written = [edge.after for edge in transfer.edges]
+    known = {edge.counted for edge in transfer.edges if edge.producer is producer}
+    added = [distance(producer.label, *each) if any(each) else offset(producer.label, 0) for each in distances]
+    missing = [after for after, each in zip(added, distances, strict=True) if each not in known]
+    _set(transfer, "after", ArrayAttr([*written, *missing]))
 
 
 def _set(transfer: Instruction, name: str, value: ArrayAttr[AfterAttr]) -> None:

@@ -2,8 +2,8 @@
 
 Each part of a transfer adds to its semaphore when it arrives, and parts of two transfers in flight arrive in any order.
 So a semaphore tells that a transfer is complete only where no other one that it counts is in flight: it counts one
-transfer, which waits for its own last run, or several that run once, each of which waits for the one before it. These
-are edges of the program, which the other checks hold the streams to.
+transfer, which waits for its own last run, or several of one loop, each of which waits for the one before it, and the
+first for the last run of the last. These are edges of the program, which the other checks hold the streams to.
 """
 
 from collections.abc import Collection, Sequence
@@ -12,7 +12,7 @@ from itertools import pairwise
 from mpkc.dialects.engine import is_value, label_of, signal_of
 from mpkc.dialects.sem_distance import EVERY, Component
 from mpkc.dialects.sem_streams import MarkerOp, ReadOp, StreamsOp
-from mpkc.dialects.sem_structure import Structure
+from mpkc.dialects.sem_structure import Instruction, Structure
 from mpkc.runtime.verify.report import Check, Failure, checked
 
 CHECK = "transfers"
@@ -37,43 +37,39 @@ def _look(structure: Structure, streams: StreamsOp, queues: Collection[str]) -> 
                 # A value waits until all have read the last one; reads and markers move nothing.
                 if semaphore is not None and not is_value(op) and not isinstance(op, ReadOp | MarkerOp):
                     counted.setdefault(semaphore, []).append(label_of(op) or op.name)
-    failures = [
-        Failure(
-            CHECK,
-            f'semaphore "{semaphore}" counts parts of {", ".join(f"@{name}" for name in transfers)}: with two in '
-            "flight, the count of one may be made of parts of both; give each transfer its own semaphore",
-        )
-        for semaphore, transfers in counted.items()
-        if not _take_turns(structure, transfers)
-    ]
-    for transfers in counted.values():
-        failures += [_overtaking(name) for name in transfers if not _waits_for_itself(structure, name)]
+    failures: list[Failure] = []
+    for semaphore, names in counted.items():
+        transfers = [transfer for name in names if (transfer := structure.by_label.get(name)) is not None]
+        if not _take_turns(transfers):
+            failures.append(
+                Failure(
+                    CHECK,
+                    f'semaphore "{semaphore}" counts parts of {", ".join(f"@{name}" for name in names)}: with two in '
+                    "flight, the count of one may be made of parts of both; give each transfer its own semaphore",
+                )
+            )
+        if transfers and not _waits_for_last_run(transfers[0], transfers[-1]):
+            failures.append(_overtaking(names[-1]))
     return sum(map(len, counted.values())), len(failures), failures
 
 
-def _take_turns(structure: Structure, names: Sequence[str]) -> bool:
-    """Whether transfers, in the order of their queue, run once and wait for the one before, if there are several."""
-    found = [structure.by_label.get(name) for name in names]
-    if len(found) == 1:
-        return True
-    return all(transfer is not None and transfer.loop.parent is None for transfer in found) and all(
-        any(edge.producer is before for edge in transfer.edges)
-        for before, transfer in pairwise(found)
-        if transfer is not None
+def _take_turns(transfers: Sequence[Instruction]) -> bool:
+    """Whether transfers, in the order of their queue, are of one loop, each after the one before it."""
+    return all(
+        before.loop is transfer.loop
+        and any(edge.producer is before and not any(edge.distance) for edge in transfer.edges)
+        for before, transfer in pairwise(transfers)
     )
 
 
-def _waits_for_itself(structure: Structure, name: str) -> bool:
-    """Whether each loop around a transfer carries a dependency on its last run."""
-    transfer = structure.by_label.get(name)
-    if transfer is None:
-        return True
+def _waits_for_last_run(first: Instruction, last: Instruction) -> bool:
+    """Whether each loop around transfers carries a dependency of the first one on the last run of the last one."""
     last_runs = {
         edge.counted.index(1)
-        for edge in transfer.edges
-        if edge.producer is transfer and edge.counted == _last_run(edge.counted)
+        for edge in first.edges
+        if edge.producer is last and edge.counted == _last_run(edge.counted)
     }
-    return last_runs >= set(range(len(transfer.counted)))
+    return last_runs >= set(range(len(first.counted)))
 
 
 def _last_run(components: tuple[Component, ...]) -> tuple[Component, ...] | None:
