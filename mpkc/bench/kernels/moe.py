@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 
 from mpkc.bench.kernels.kernel import Arrays, Kernel, Sizes
+from mpkc.bench.kernels.manual import moe as manual
 from mpkc.bench.kernels.writer import Writer
 
 BLOCK, PART, TOP = 128, 128, 2
@@ -43,31 +44,33 @@ def build(tokens: int, experts: int, hidden: int, middle: int) -> str:
     gate_banks, up_banks = (w.accumulator(f"{name}_banks", "f32", 2, PART, BLOCK) for name in ("gate", "up"))
     down_bank = w.accumulator("down_bank", "f32", BLOCK, hidden)
 
-    with w.loop(blocks) as block:
+    with w.loop(blocks, "block") as block:
         expert = w.value(expert_far, block, "sync", "chosen_expert")
-        w.load(w.part(tokens_far, [block, w.index(0)], [1, BLOCK], drop=1), numbers, "q2")
-        w.load(w.part(weights_far, [block, w.index(0), w.index(0)], [1, BLOCK, 1], drop=1), weights, "q2")
-        w.gather(x_far, numbers, x, "q2")
-        w.gather(y_far, numbers, y, "q2")
-        for far, near in ((gate_far, gate), (up_far, up), (down_far, down)):
-            w.load(w.part(far, [expert, w.index(0), w.index(0)], [1, *near.shape], drop=1), near)
+        w.load(w.part(tokens_far, [block, w.index(0)], [1, BLOCK], drop=1), numbers, "q2", "load_numbers")
+        chosen = w.part(weights_far, [block, w.index(0), w.index(0)], [1, BLOCK, 1], drop=1)
+        w.load(chosen, weights, "q2", "load_weights")
+        w.gather(x_far, numbers, x, "q2", "gather_x")
+        w.gather(y_far, numbers, y, "q2", "gather_y")
+        for name, far, near in (("gate", gate_far, gate), ("up", up_far, up), ("down", down_far, down)):
+            matrix = w.part(far, [expert, w.index(0), w.index(0)], [1, *near.shape], drop=1)
+            w.load(matrix, near, label=f"load_{name}")
         for n in ins:
             bank = w.slot(turned_banks, w.index(n % 2))
-            w.transpose(w.columns(x, w.index(n * PART), PART), bank)
-            w.copy(bank, turned[n], "vector")
+            w.transpose(w.columns(x, w.index(n * PART), PART), bank, f"transpose{n}")
+            w.copy(bank, turned[n], "vector", f"turn{n}")
         for n in middles:
             products = [w.slot(banks, w.index(n % 2)) for banks in (gate_banks, up_banks)]
-            for near, bank in zip((gate, up), products, strict=True):
+            for name, near, bank in zip(("gate", "up"), (gate, up), products, strict=True):
                 for k in ins:
                     part = w.part(near, [w.index(k * PART), w.index(n * PART)], [PART, PART])
-                    w.matmul(part, turned[k], bank, more=k > 0)
-            w.map("silu", [products[0]], active[n], "scalar")
-            w.map("mul", [active[n], products[1]], gated[n], "vector")
+                    w.matmul(part, turned[k], bank, k > 0, f"{name}{n}_{k}")
+            w.map("silu", [products[0]], active[n], "scalar", f"silu{n}")
+            w.map("mul", [active[n], products[1]], gated[n], "vector", f"mul{n}")
         for n in middles:
-            w.matmul(gated[n], w.rows(down, w.index(n * PART), PART), down_bank, more=n > 0)
-        w.map("mul", [down_bank, weights], out, "scalar")
-        w.map("add", [y, out], out, "vector")
-        w.scatter(out, y_far, numbers)
+            w.matmul(gated[n], w.rows(down, w.index(n * PART), PART), down_bank, n > 0, f"down{n}")
+        w.map("mul", [down_bank, weights], out, "scalar", "weigh")
+        w.map("add", [y, out], out, "vector", "add")
+        w.scatter(out, y_far, numbers, "scatter")
     return str(w)
 
 
@@ -153,6 +156,7 @@ def _kernel(tokens: int, experts: int) -> Kernel:
         1,
         (0, 1),
         bindings,
+        manual.place,
     )
 
 
