@@ -124,7 +124,7 @@ class Ghosts:
         if self.single(member):
             return self._runs(member.loop)
         assert member.signal is not None
-        fits = cover.target.form is not Form.CLAMPED
+        fits = cover.target.form not in (Form.CLAMPED, Form.FIRST)
         return fits and all(self._runs(each.loop) for each in self.preceding(member.signal, member))
 
     def preceding(self, semaphore: str, at: Place) -> list[Place]:
@@ -336,6 +336,8 @@ class Ghosts:
         """What a counter is at a target."""
         if target.form is Form.NOW:
             return state[quantity]
+        if target.form is Form.FIRST:
+            return 1
         if target.form is Form.EARLIER:
             return state[quantity] - int(target.ahead and quantity[0] == "entries")
         loop, k = target.loop, target.k

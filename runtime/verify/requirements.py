@@ -22,12 +22,14 @@ class Form(Enum):
     NOW: all so far, the current iteration included. BACK: those up to the end of the iteration `k` back of `loop`, none
     before iteration k + 1 of a run of it. CLAMPED: of these only those up to the iteration `d` back of `inner`, as it
     is numbered now. EARLIER: all that come first in program order; `ahead` tells whether the current iteration's does.
+    FIRST: the first one.
     """
 
     NOW = auto()
     BACK = auto()
     CLAMPED = auto()
     EARLIER = auto()
+    FIRST = auto()
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,8 @@ def _reached(edge: Edge, producer: Place, target: Target, member: Place) -> Targ
         if target.form is Form.BACK and target.loop is member.loop:
             return Target(Form.BACK, target.loop, target.k - 1) if target.k > 1 else Target(Form.NOW)
         return None
+    if behind and producer.loop.parent is None:
+        return Target(Form.FIRST)
     if not behind or member.loop not in edge.common or member.block not in producer.blocks:
         return None
     if target.form is Form.NOW:

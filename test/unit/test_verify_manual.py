@@ -1,7 +1,6 @@
 """Streams that a person wrote: waits may be longer than is owed, and loops of constant trips need no counting."""
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 from mpkc.dialects.diagnostics import verify
 from mpkc.dialects.sem_streams import StreamsOp
@@ -69,13 +68,17 @@ STREAMS = """sem.streams @p.streams() counters si32 semaphores ["e0"] attributes
 
 def failures(kind: str = "manual", each: int = 4, step: int = 5, all: int = 9) -> list[str]:
     """What is wrong with streams whose waits are for these counts: of First, three of Inner and Last, twice."""
-    module = parse_module(PROGRAM + STREAMS.format(kind=kind, each=each, step=step, all=all), "manual.mlir")
+    return checked(PROGRAM + STREAMS.format(kind=kind, each=each, step=step, all=all))
+
+
+def checked(text: str) -> list[str]:
+    """What is wrong with the streams beside a program."""
+    module = parse_module(text, "manual.mlir")
     verify(module)
     program = engine_program(module)
     assert program is not None
     (streams,) = (op for op in module.ops if isinstance(op, StreamsOp))
     found = read_streams(program, streams, "per-loop", GENERIC)
-    assert isinstance(module, ModuleOp)
     report = verify_compiled(found, True)
     return [f"{check.name}: {failure.message}" for check in report.checks for failure in check.failures]
 
@@ -107,3 +110,51 @@ def test_what_waits_for_what_comes_later_is_refused(each: int, step: int, all: i
 
 def test_a_deadlock_is_told() -> None:
     assert any("runs: a deadlock" in each for each in failures(all=11))
+
+
+AHEAD = """sem.program @p(%n : index) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  {first}
+  scf.for %i = %c0 to %n step %c1 {{
+    sem.inst @Each engine "e0" cost 64
+    {use}
+  }}
+}}
+"""
+AHEAD_STREAMS = """sem.streams @s(%n : index) counters si64 semaphores ["e0"] attributes {{semaphores = "manual"}} {{
+  sem.stream "e0" {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    {first}
+    scf.for %i = %c0 to %n step %c1 {{
+      sem.iteration "i" depth 1
+      sem.inst @Each engine "e0" cost 64 {{signal = "e0"}}
+    }} {{loop = "i"}}
+  }}
+  sem.stream "e1" {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %w = arith.constant {count} : i64
+    scf.for %i = %c0 to %n step %c1 {{
+      sem.iteration "i" depth 1
+      sem.wait "e0" >= %w : i64
+      {use}
+    }} {{loop = "i"}}
+  }}
+}}
+"""
+FIRST, USE = 'sem.inst @First engine "e0" cost 64', 'sem.inst @Use engine "e1" cost 64 after [@First offset 0]'
+
+
+@pytest.mark.parametrize(("count", "told"), [(1, ""), (0, "issues too early"), (2, "issues too late")])
+def test_what_comes_behind_in_a_loop_stands_for_what_runs_once(count: int, told: str) -> None:
+    found = checked(AHEAD.format(first=FIRST, use=USE) + AHEAD_STREAMS.format(first=FIRST, use=USE, count=count))
+    assert (told in " ".join(found)) if told else found == []
+
+
+def test_what_comes_before_does_not() -> None:
+    last = AHEAD.format(first="", use=USE.replace("offset 0", "offset 1")).replace("  }\n}", f"    {FIRST}\n  }}\n}}")
+    streams = AHEAD_STREAMS.format(first="", use=USE.replace("offset 0", "offset 1"), count=1)
+    streams = streams.replace('{signal = "e0"}\n    } {loop', f'{{signal = "e0"}}\n      {FIRST}\n    }} {{loop', 1)
+    assert any("issues too early: @First" in each for each in checked(last + streams))
