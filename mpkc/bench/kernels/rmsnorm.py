@@ -7,6 +7,7 @@ accumulator after the other, four for each of the two tiles; the vector engine m
 import numpy as np
 
 from mpkc.bench.kernels.kernel import Arrays, Kernel, Sizes
+from mpkc.bench.kernels.manual import rmsnorm as manual
 
 ROWS, BANK, BANKS = 128, 512, 4
 EPSILON, LARGEST = 1e-5, 448.0
@@ -56,8 +57,8 @@ tile.kernel @rmsnorm(%x : !far, %gamma : !gamma_far, %q : !q_far, %scale : !s_fa
   %inverse_slots = memref.alloc() : !s_slots
   %gamma_near = memref.alloc() : !gamma
   %ones = memref.alloc() : !ones
-{"".join(map(_allocated, range(BANKS)))}  tile.copy %gamma -> %gamma_near engine "load" : !gamma_far -> !gamma
-  tile.fill %one -> %ones engine "vector" : f32 -> !ones
+{"".join(map(_allocated, range(BANKS)))}  tile.copy %gamma -> %gamma_near engine "load" {{label = "load_gamma"}} : !gamma_far -> !gamma
+  tile.fill %one -> %ones engine "vector" {{label = "fill_ones"}} : f32 -> !ones
   scf.for %i = %c0 to %tiles step %c1 {{
     %row = arith.muli %i, %rows : index
     %x_rows = memref.subview %x[%row, 0] [{ROWS}, {width}] [1, 1] : !far to !rows
@@ -72,21 +73,21 @@ tile.kernel @rmsnorm(%x : !far, %gamma : !gamma_far, %q : !q_far, %scale : !s_fa
     %inverse = tile.rotate %inverse_slots[%i] : !s_slots -> !column
     %left = memref.subview %t[0, %c0] [{ROWS}, {width // 2}] [1, 1] : !tile to !half
     %right = memref.subview %t[0, %half] [{ROWS}, {width // 2}] [1, 1] : !tile to !half
-    tile.copy %x_rows -> %t engine "load" retire async : !rows -> !tile
-    tile.reduce sum of square %left -> %r axis 1 engine "scalar" : !half -> !column
-    tile.reduce sum of square %right -> %r axis 1 accumulate %more engine "scalar" : !half -> !column
-    tile.map mul %r, %inverse_size -> %r engine "scalar" : !column, f32 -> !column
-    tile.map add %r, %epsilon -> %r engine "scalar" : !column, f32 -> !column
-    tile.map rsqrt %r -> %r engine "scalar" : !column -> !column
+    tile.copy %x_rows -> %t engine "load" retire async {{label = "load_x"}} : !rows -> !tile
+    tile.reduce sum of square %left -> %r axis 1 engine "scalar" {{label = "sum_left"}} : !half -> !column
+    tile.reduce sum of square %right -> %r axis 1 accumulate %more engine "scalar" {{label = "sum_right"}} : !half -> !column
+    tile.map mul %r, %inverse_size -> %r engine "scalar" {{label = "mean"}} : !column, f32 -> !column
+    tile.map add %r, %epsilon -> %r engine "scalar" {{label = "add_epsilon"}} : !column, f32 -> !column
+    tile.map rsqrt %r -> %r engine "scalar" {{label = "rsqrt"}} : !column -> !column
 {"".join(map(_part, range(parts)))}\
-    tile.reduce max of abs %t -> %largest axis 1 engine "vector" : !tile -> !column
-    tile.map mul %t, %r -> %scaled engine "scalar" : !tile, !column -> !tile
-    tile.map mul %largest, %r -> %largest engine "vector" : !column, !column -> !column
-    tile.map mul %largest, %inverse_largest -> %s engine "vector" : !column, f32 -> !column
-    tile.map reciprocal %s -> %inverse engine "vector" : !column -> !column
-    tile.map mul %scaled, %inverse -> %q_tile engine "vector" : !tile, !column -> !q_tile
-    tile.copy %q_tile -> %q_rows engine "store" : !q_tile -> !q_rows
-    tile.copy %s -> %s_rows engine "store" : !column -> !s_rows
+    tile.reduce max of abs %t -> %largest axis 1 engine "vector" {{label = "absmax"}} : !tile -> !column
+    tile.map mul %t, %r -> %scaled engine "scalar" {{label = "scale"}} : !tile, !column -> !tile
+    tile.map mul %largest, %r -> %largest engine "vector" {{label = "normalize"}} : !column, !column -> !column
+    tile.map mul %largest, %inverse_largest -> %s engine "vector" {{label = "to_scale"}} : !column, f32 -> !column
+    tile.map reciprocal %s -> %inverse engine "vector" {{label = "invert"}} : !column -> !column
+    tile.map mul %scaled, %inverse -> %q_tile engine "vector" {{label = "quantize"}} : !tile, !column -> !q_tile
+    tile.copy %q_tile -> %q_rows engine "store" {{label = "store_q"}} : !q_tile -> !q_rows
+    tile.copy %s -> %s_rows engine "store" {{label = "store_s"}} : !column -> !s_rows
   }}
 }}
 """
@@ -102,8 +103,8 @@ def _part(part: int) -> str:
     %bank{part} = tile.rotate %banks{part % BANKS}[%i] : !banks -> !bank
     %gamma{part} = memref.subview %gamma_near[0, %at{part}] [1, {BANK}] [1, 1] : !gamma to !gamma_part
     %part{part} = memref.subview %t[0, %at{part}] [{ROWS}, {BANK}] [1, 1] : !tile to !part
-    tile.matmul %ones, %gamma{part} -> %bank{part} transpose_lhs engine "tensor" : !ones, !gamma_part -> !bank
-    tile.map mul %part{part}, %bank{part} -> %part{part} engine "vector" : !part, !bank -> !part
+    tile.matmul %ones, %gamma{part} -> %bank{part} transpose_lhs engine "tensor" {{label = "spread{part}"}} : !ones, !gamma_part -> !bank
+    tile.map mul %part{part}, %bank{part} -> %part{part} engine "vector" {{label = "multiply{part}"}} : !part, !bank -> !part
 """
 
 
@@ -135,4 +136,5 @@ KERNEL = Kernel(
     reference,
     1,
     (0, 2),
+    place=manual.place,
 )
