@@ -41,6 +41,7 @@ MUTANTS = [
     ("an epoch forgets histories", "Epochs", "if resets (epochs k) Q then 0 else past r S j Q", "past r S j Q"),
     ("engines go on where an epoch holds them", "Epochs", "~ held k (shared_of x) n e) -> meet", "True) -> meet"),
     ("with epochs a subtraction goes below 0", "Words", "masked d && negb restarts then", "masked d then"),
+    ("the example waits for what comes later", "Example", "2 => [Build_dep P A 0", "2 => [Build_dep C0 A 0"),
 ]
 
 
