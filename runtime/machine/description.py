@@ -36,13 +36,15 @@ class Costs:
     """What control costs the engine that does it, in ns.
 
     Attributes:
-        register: an operation on registers, or a branch.
+        register: an operation on registers.
+        branch: a comparison that goes to another place in the code, or does not.
         wait: a wait that is satisfied when it is reached.
         signal: from an update of a semaphore until another engine sees it.
         barrier: a handshake of all engines.
     """
 
     register: float
+    branch: float
     wait: float
     signal: float
     barrier: float

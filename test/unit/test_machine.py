@@ -24,7 +24,7 @@ def duo(tmp_path: Path) -> Path:
 
 def test_generic_has_the_figures_of_the_contract() -> None:
     generic = machine("generic")
-    assert generic.costs == Costs(register=20, wait=10, signal=70, barrier=600)
+    assert generic.costs == Costs(register=20, branch=20, wait=10, signal=70, barrier=600)
     assert generic.limits == Limits(registers=64, semaphores=256)
     assert generic.semaphore == SemaphoreType(bits=32, signed=False)
     assert generic.has_engine("any name at all")
@@ -49,7 +49,9 @@ def test_the_documented_machine_reads(duo: Path) -> None:
     assert found.memories == {"near": Memory(bytes=196608, page_bytes=32768)}
     assert found.has_engine("math")
     assert not found.has_engine("store")
-    assert found.to_json()["costs"] == {"register": 20.0, "wait": 10.0, "signal": 70.0, "barrier": 600.0}
+    assert found.to_json()["costs"] == {
+        "register": 20.0, "branch": 20.0, "wait": 10.0, "signal": 70.0, "barrier": 600.0,
+    }  # fmt: skip
 
 
 WRONG: list[tuple[str, str, str]] = [  # what to replace in the documented machine, by what, the message after the path
@@ -65,7 +67,11 @@ WRONG: list[tuple[str, str, str]] = [  # what to replace in the documented machi
     ("wait = 10 ", "wait = true", "costs.wait: expected a number, found True"),
     ("wait = 10 ", "wait = -1", "costs.wait: is -1, but must be above 0"),
     ("wait = 10 ", "wait = nan", "costs.wait: is nan, but must be above 0"),
-    ("barrier = 600", "handshake = 600", "costs.handshake: no such key; there are: register, wait, signal, barrier"),
+    (
+        "barrier = 600",
+        "handshake = 600",
+        "costs.handshake: no such key; there are: register, branch, wait, signal, barrier",
+    ),
     ("registers = 64 ", "registers = 0", "limits.registers: is 0, but must be above 0"),
     ("[memories.near]", "[memories.sbuf]", "memories.sbuf: no such space; there are: far, near, accumulator"),
     ("[semaphore]", "[[semaphore]]", "semaphore: expected a table, found [{"),

@@ -1,6 +1,8 @@
 """The NeuronCores: their public figures, formulas in cycles of an engine, and DMA engines that all queues share."""
 
 import re
+import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -183,3 +185,23 @@ def test_no_source_names_a_place() -> None:
         assert not re.search(
             r"https?:|www\.|/\w+/\w+", (OWN.parent / f"{name}.toml").read_text().replace("tools/fit_trn", "")
         )
+
+
+FIT = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "fit_trn.py"))
+
+
+def test_one_cost_is_fitted_and_the_others_are_public() -> None:
+    """The branch that trn2 has is nearer to what the fit sees than one of 5 % less or more."""
+    trn2 = machine("trn2")
+    assert trn2.costs == FIT["branch_fitted"](trn2.costs, trn2.costs.branch)
+    ratios = list(FIT["Programs"](trn2).ratios(FIT["FITTED_ROWS"], (FIT["FITTED_KIND"],)))
+    assert [ratio.paper for ratio in ratios] == [0.04, 0.39]
+    less, fitted, more = (
+        FIT["squares"](replace(trn2, costs=replace(trn2.costs, branch=trn2.costs.branch * factor)), ratios)
+        for factor in (0.95, 1.0, 1.05)
+    )
+    assert fitted < min(less, more)
+
+
+def test_the_fit_finds_a_valley() -> None:
+    assert FIT["least"](lambda x: (x - 31) ** 2, 20, 500) == pytest.approx(31, abs=FIT["PRECISION"])

@@ -32,7 +32,7 @@ from mpkc.runtime.reference.protocol import (
 
 MLP = Path(__file__).parents[2] / "examples" / "mlp.mlir"
 GENERIC = machine("generic").costs
-FREE = Costs(register=0, wait=0, signal=0, barrier=0)
+FREE = Costs(register=0, branch=0, wait=0, signal=0, barrier=0)
 POLICIES: tuple[Policy, ...] = ("decentralized", "global")
 
 
@@ -194,7 +194,7 @@ def test_times_of_one_chain() -> None:
     }""")
     run_passes(module, "tgraph-pack")
     table = table_op(module).table
-    costs = Costs(register=1, wait=10, signal=100, barrier=0)
+    costs = Costs(register=1, branch=1, wait=10, signal=100, barrier=0)
     found = simulate(table, np.array([1000.0, 2000.0]), Setup(1, 1, QueueCapacities(2, 2), costs))
     step = 10 + 1 + 100  # a scheduler takes an event and sends one task
     trigger = 100 + 100  # the last trigger of an event also sends it

@@ -46,7 +46,8 @@ def control_step(
         case Alu(dest):
             return _compute(dest, _alu(instruction, registers), at + 1, registers, cost)
         case Branch():
-            return _branch(instruction, at + 1, engine.targets[instruction.target], registers, cost)
+            target, cost = engine.targets[instruction.target], simulation.machine.costs.branch
+            return _branch(instruction, at + 1, target, registers, cost)
         case Drain():
             return _drain(at + 1, cost)
         case Handshake(engines):
