@@ -27,6 +27,7 @@ PASSES = {
     "sem-simplify": "SimplifyPass",
     "sem-use-indices": "UseIndicesPass",
     "sem-hoist-waits": "HoistWaitsPass",
+    "sem-order-waits": "OrderWaitsPass",
     "sem-drop-counters": "DropCountersPass",
 }
 

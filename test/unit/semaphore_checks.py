@@ -24,6 +24,7 @@ from mpkc.parsing import new_context
 from mpkc.passes.sem_allocate import Allocation, allocate
 from mpkc.passes.sem_drop_counters import drop_counters
 from mpkc.passes.sem_hoist_waits import hoist_waits
+from mpkc.passes.sem_order_waits import order_waits
 from mpkc.passes.sem_simplify import simplify
 from mpkc.passes.sem_use_indices import use_indices
 from mpkc.passes.semaphores.epochs import EpochError
@@ -132,6 +133,7 @@ def _make_lean(streams: StreamsOp) -> None:
     use_indices(streams)
     simplify(streams)
     hoist_waits(streams)
+    order_waits(streams)
     drop_counters(streams)
 
 
