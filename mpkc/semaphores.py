@@ -24,6 +24,8 @@ from mpkc.passes.sem_drop_counters import drop_counters
 from mpkc.passes.sem_hoist_waits import hoist_waits
 from mpkc.passes.sem_lower_views import lower_views
 from mpkc.passes.sem_order_transfers import order_transfers
+from mpkc.passes.sem_order_waits import order_waits
+from mpkc.passes.sem_rematerialize import rematerialize
 from mpkc.passes.sem_simplify import simplify
 from mpkc.passes.sem_unroll import unroll
 from mpkc.passes.sem_use_indices import use_indices
@@ -31,7 +33,7 @@ from mpkc.passes.semaphores.needs import MOST_HISTORY
 from mpkc.passes.semaphores.plan import Plan
 from mpkc.passes.tile_extract_dependencies import extract_dependencies
 from mpkc.runtime.machine import Machine
-from mpkc.runtime.neuron.emit import Emission, emission
+from mpkc.runtime.neuron.emit import Emission, emission, register_use
 from mpkc.runtime.neuron.registers import TooManyRegisters
 from mpkc.runtime.neuron.text import print_isa
 
@@ -108,7 +110,7 @@ def compile_program(
         return _Fitting(prepare(program, kind, machine), _left(kind), machine, counters).run()
 
     def fitted(candidate: EngineProgram, choice: Choice) -> Compiled:
-        return _Fitting(candidate, choice.kind, machine, counters, choice.lean).run()
+        return _Fitting(candidate, choice.kind, machine, counters, choice.lean, budget.registers).run()
 
     prepared = with_dependencies(program, kind, machine)
     choice = choose(prepared, machine, fitted, budget)
@@ -186,6 +188,7 @@ def clean_up(streams: StreamsOp, lean: bool = False) -> None:
         use_indices(streams)
         simplify(streams)
         hoist_waits(streams)
+        order_waits(streams)
     drop_counters(streams)
 
 
@@ -215,8 +218,16 @@ def _named(emitted: Emission, program: EngineProgram) -> Emission:
 class _Fitting:
     """Compiles a program until it fits the registers."""
 
-    def __init__(self, program: EngineProgram, kind: str, machine: Machine, counters: str, lean: bool = False):
-        self.lean = lean
+    def __init__(
+        self,
+        program: EngineProgram,
+        kind: str,
+        machine: Machine,
+        counters: str,
+        lean: bool = False,
+        registers: int | None = None,
+    ):
+        self.lean, self.registers = lean, registers
         self.program, self.kind, self.machine, self.counters = program, kind, machine, counters
         counter_type(counters)
         self.told: list[tuple[Operation, str]] = []
@@ -250,8 +261,18 @@ class _Fitting:
         ModuleOp([streams])  # passes want operations that stand in a block
         clean_up(streams, self.lean)
         verify(streams)
-        emitted = _named(emission(streams, self.machine), self.program)
+        emitted = emission(streams, self.machine)
+        if self.registers is not None and emitted.added_registers > self.registers:
+            self.compute_again(streams, emitted, self.registers)
+            emitted = emission(streams, self.machine)
+        emitted = _named(emitted, self.program)
         return Compiled(self.program, streams, plan, emitted, (*plan.remarks, *self.told))
+
+    def compute_again(self, streams: StreamsOp, emitted: Emission, most: int) -> None:
+        """Compute thresholds where they are needed, where synchronization adds more registers than `most`."""
+        for engine, stream in streams.streams.items():
+            if emitted.registers[engine].synchronization > most:
+                rematerialize(stream, lambda of=engine: register_use(streams, of, self.machine).synchronization <= most)
 
     def add_barriers(self, plan: Plan, err: TooManyRegisters) -> bool:
         """Give barriers to as many loops, the innermost first, as registers are missing; whether there was one."""

@@ -29,6 +29,7 @@ PASSES = {
     "sem-hoist-waits": "HoistWaitsPass",
     "sem-order-waits": "OrderWaitsPass",
     "sem-drop-counters": "DropCountersPass",
+    "sem-rematerialize": "RematerializePass",
 }
 
 

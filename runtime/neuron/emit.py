@@ -61,6 +61,13 @@ def emission(streams: StreamsOp, machine: Machine) -> Emission:
     return Emission(program, {each.engine.name: each.use for each in allocated})
 
 
+def register_use(streams: StreamsOp, engine: str, machine: Machine) -> RegisterUse:
+    """What the registers of one engine are for, as many as they are."""
+    stream = streams.streams[engine]
+    code = Lowering(stream, Shared(streams, machine), Paths(streams)).run()
+    return allocate_registers(code, stream, None).use
+
+
 def emit(streams: StreamsOp, machine: Machine) -> Program:
     """The ISA program of verified streams; see `emission`."""
     return emission(streams, machine).program
