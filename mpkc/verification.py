@@ -26,7 +26,7 @@ from mpkc.runtime.verify.product import Product, Rescue, assigned_product
 from mpkc.runtime.verify.registers import check_registers
 from mpkc.runtime.verify.report import Check, Failure, Report, checked
 from mpkc.runtime.verify.streams import check_program, check_structure
-from mpkc.runtime.verify.transfers import check_transfers
+from mpkc.runtime.verify.transfers import check_transfers, overtaking
 from mpkc.runtime.verify.waits import prove_waits
 from mpkc.semaphores import Compiled, EngineProgram, is_manual
 
@@ -59,9 +59,11 @@ def verify_compiled(
     ]
     if any(check.failed for check in checks) or not found.streams.streams:
         return Report(tuple(checks))  # what is wrong already, or runs nothing, needs no further look
-    if queues:
-        checks.append(check_transfers(structure_of(found.program), found.streams, queues))
-    checks.append(_proved(program, streams, None if manual else rescued))
+    structure = structure_of(found.program)
+    if queues and not manual:
+        checks.append(check_transfers(structure, found.streams, queues))
+    alone = overtaking(structure, found.streams, queues) if manual else ()
+    checks.append(_proved(program, streams, None if manual else rescued, alone))
     runs = possible(program, chosen_bindings(program))
     if bindings is not None:
         Product(program, bindings=[bindings])  # by itself it tells what is missing
@@ -182,11 +184,14 @@ def _well_formed(streams: StreamsOp) -> Found:
     return len(streams.streams), 0, []
 
 
-def _proved(program: EngineProgram, streams: StreamsOp, rescued: Sequence[Rescue] | None) -> Check:
-    """Every wait, for all trip counts."""
+def _proved(
+    program: EngineProgram, streams: StreamsOp, rescued: Sequence[Rescue] | None, alone: Sequence[str]
+) -> Check:
+    """Every wait, for all trip counts; and that no two transfers are in flight that add to a semaphore of `alone`."""
     structure = structure_of(program)
     late = None if rescued is None else {(rescue.consumer, rescue.producer) for rescue in rescued}
-    return prove_waits(program, streams, late, _bounds(entries(structure)), _bounds(trips(structure)))
+    bounds = _bounds(entries(structure)), _bounds(trips(structure))
+    return prove_waits(program, streams, late, *bounds, alone=alone)
 
 
 def _bounds(most: Mapping[Loop, Most]) -> dict[str, int]:

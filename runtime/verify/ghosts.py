@@ -40,6 +40,7 @@ class Ghosts:
 
     Args:
         rescued: (consumer, producer) by label, of the dependencies whose wait may be longer; None for all.
+        alone: the semaphores that transfers add to in parts, of which no two may be in flight.
 
     Attributes:
         requirements: of its instructions.
@@ -55,7 +56,9 @@ class Ghosts:
         engine: str,
         requirements: Iterable[Requirement],
         rescued: Collection[tuple[str, str]] | None = (),
+        alone: Collection[str] = (),
     ):
+        self.alone = alone
         self.rescued = None if rescued is None else set(rescued)
         self.places, self.engine = places, engine
         self.requirements = list(requirements)

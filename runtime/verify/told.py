@@ -61,6 +61,9 @@ def _what(ghosts: Ghosts, goal: Goal, threshold: int | None, owed: int | None) -
         which = "n-th" if owed is None else ordinal(owed)
         return f'signals "{goal.semaphore}" for the {which} time, which is out of its range'
     shown = "a threshold" if threshold is None else str(threshold)
+    if goal.wrong is Wrong.FLIGHT:
+        which = "one before it" if owed is None else f"{ordinal(owed)} before it"
+        return f'adds its parts to "{goal.semaphore}" where the {which} may still add some'
     if goal.wrong is Wrong.SKIPPED:
         return f'waits for "{goal.semaphore}" >= {shown} in front of a loop that may have no iteration'
     if goal.wrong is Wrong.LATE:

@@ -6,7 +6,7 @@ transfer, which waits for its own last run, or several of one loop, each of whic
 first for the last run of the last. These are edges of the program, which the other checks hold the streams to.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from mpkc.dialects.engine import is_value, label_of, signal_of
@@ -28,7 +28,20 @@ def check_transfers(structure: Structure, streams: StreamsOp, queues: Collection
     return checked(CHECK, lambda: _look(structure, streams, queues))
 
 
+def overtaking(structure: Structure, streams: StreamsOp, queues: Collection[str]) -> list[str]:
+    """The semaphores whose transfers the dependencies do not keep apart, whatever waits do; see `check_transfers`."""
+    counted = _counted(streams, queues)
+    return [semaphore for semaphore, names in counted.items() if any(_wrong(structure, semaphore, names))]
+
+
 def _look(structure: Structure, streams: StreamsOp, queues: Collection[str]) -> tuple[int, int, list[Failure]]:
+    counted = _counted(streams, queues)
+    failures = [failure for semaphore, names in counted.items() for failure in _wrong(structure, semaphore, names)]
+    return sum(map(len, counted.values())), len(failures), failures
+
+
+def _counted(streams: StreamsOp, queues: Collection[str]) -> dict[str, list[str]]:
+    """The transfers that each semaphore counts, in the order of their queue, by label."""
     counted: dict[str, list[str]] = {}
     for engine, stream in streams.streams.items():
         if engine in queues:
@@ -37,20 +50,19 @@ def _look(structure: Structure, streams: StreamsOp, queues: Collection[str]) -> 
                 # A value waits until all have read the last one; reads and markers move nothing.
                 if semaphore is not None and not is_value(op) and not isinstance(op, ReadOp | MarkerOp):
                     counted.setdefault(semaphore, []).append(label_of(op) or op.name)
-    failures: list[Failure] = []
-    for semaphore, names in counted.items():
-        transfers = [transfer for name in names if (transfer := structure.by_label.get(name)) is not None]
-        if not _take_turns(transfers):
-            failures.append(
-                Failure(
-                    CHECK,
-                    f'semaphore "{semaphore}" counts parts of {", ".join(f"@{name}" for name in names)}: with two in '
-                    "flight, the count of one may be made of parts of both; give each transfer its own semaphore",
-                )
-            )
-        if transfers and not _waits_for_last_run(transfers[0], transfers[-1]):
-            failures.append(_overtaking(names[-1]))
-    return sum(map(len, counted.values())), len(failures), failures
+    return counted
+
+
+def _wrong(structure: Structure, semaphore: str, names: Sequence[str]) -> Iterator[Failure]:
+    transfers = [transfer for name in names if (transfer := structure.by_label.get(name)) is not None]
+    if not _take_turns(transfers):
+        yield Failure(
+            CHECK,
+            f'semaphore "{semaphore}" counts parts of {", ".join(f"@{name}" for name in names)}: with two in flight, '
+            "the count of one may be made of parts of both; give each transfer its own semaphore",
+        )
+    if transfers and not _waits_for_last_run(transfers[0], transfers[-1]):
+        yield _overtaking(names[-1])
 
 
 def _take_turns(transfers: Sequence[Instruction]) -> bool:

@@ -47,6 +47,7 @@ def prove_waits(
     entries: Mapping[str, int] | None = None,
     trips: Mapping[str, int] | None = None,
     effort: int = EFFORT,
+    alone: Collection[str] = (),
 ) -> Check:
     """Prove the waits of all engines.
 
@@ -56,6 +57,8 @@ def prove_waits(
         entries: how often each loop is entered at most, in all, by its name; without, any number of times.
         trips: how many iterations each loop has at most in one run.
         effort: of z3 for one question, in its own units; beyond it the answer is unknown.
+        alone: the semaphores that transfers add to in parts: one may issue where all before it are known to be
+            complete. For others the dependencies of the program see to it.
 
     Raises:
         TargetError: z3 is not installed.
@@ -68,7 +71,7 @@ def prove_waits(
     count = 0
     failures: list[Failure] = []
     for engine in streams.streams:
-        prover = _Prover(places, engine, rescued)
+        prover = _Prover(places, engine, rescued, alone)
         count += prover.prove(dict(entries or {}), dict(trips or {}), effort)
         failures += prover.failures
     return Check(NAME, count, len(failures), tuple(failures[:SHOWN]), time.process_time() - started)
@@ -77,14 +80,16 @@ def prove_waits(
 class _Prover:
     """The proof for one engine: by runs what is wrong, or candidates for invariants; then by z3."""
 
-    def __init__(self, places: Places, engine: str, rescued: Collection[tuple[str, str]] | None):
+    def __init__(
+        self, places: Places, engine: str, rescued: Collection[tuple[str, str]] | None, alone: Collection[str]
+    ):
         self.places, self.engine = places, engine
         self.failures: list[Failure] = []
         waited = waited_by(places.streams, engine)
         consumers = [place for place in places.by_label.values() if place.engine == engine]
         requirements = [r for place in consumers for r in requirements_of(places, place, waited)]
         self.steps: Steps = {}
-        self.ghosts = Ghosts(places, engine, requirements, rescued)
+        self.ghosts = Ghosts(places, engine, requirements, rescued, alone)
 
     def prove(self, entries: dict[str, int], trips: dict[str, int], effort: int) -> int:
         """Prove all waits; the number of goals."""

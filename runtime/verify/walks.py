@@ -60,6 +60,7 @@ class Wrong(StrEnum):
     EARLY = "early"
     LATE = "late"
     RANGE = "range"
+    FLIGHT = "flight"
     SKIPPED = "skipped"
 
 
@@ -239,6 +240,10 @@ class Walk(ABC):
         if place.signal is not None:
             issued = self.ghosts.issued(self.state, place)
             goals.append(Goal(Wrong.RANGE, issued <= self.most, place, None, place.signal, None, issued))
+            if place.signal in self.ghosts.alone:
+                before = self.ghosts.issued_up_to(self.state, place) - 1
+                alone = self.state["known", place.signal] >= before
+                goals.append(Goal(Wrong.FLIGHT, alone, place, None, place.signal, None, issued - 1))
         return goals
 
     def _not_late(self, place: Place, wait: Awaited, requirements: Sequence[Requirement]) -> Goal:

@@ -6,7 +6,7 @@ from mpkc.dialects.diagnostics import verify
 from mpkc.dialects.sem_streams import StreamsOp
 from mpkc.engine_program import engine_program
 from mpkc.parsing import parse_module
-from mpkc.runtime.machine import machine
+from mpkc.runtime.machine import Machine, machine
 from mpkc.semaphores import read_streams
 from mpkc.verification import verify_compiled
 
@@ -71,15 +71,15 @@ def failures(kind: str = "manual", each: int = 4, step: int = 5, all: int = 9) -
     return checked(PROGRAM + STREAMS.format(kind=kind, each=each, step=step, all=all))
 
 
-def checked(text: str) -> list[str]:
+def checked(text: str, device: Machine = GENERIC) -> list[str]:
     """What is wrong with the streams beside a program."""
     module = parse_module(text, "manual.mlir")
     verify(module)
     program = engine_program(module)
     assert program is not None
     (streams,) = (op for op in module.ops if isinstance(op, StreamsOp))
-    found = read_streams(program, streams, "per-loop", GENERIC)
-    report = verify_compiled(found, True)
+    found = read_streams(program, streams, "per-loop", device)
+    report = verify_compiled(found, True, queues=device.dma.queues if device.dma else ())
     return [f"{check.name}: {failure.message}" for check in report.checks for failure in check.failures]
 
 
@@ -158,3 +158,53 @@ def test_what_comes_before_does_not() -> None:
     streams = AHEAD_STREAMS.format(first="", use=USE.replace("offset 0", "offset 1"), count=1)
     streams = streams.replace('{signal = "e0"}\n    } {loop', f'{{signal = "e0"}}\n      {FIRST}\n    }} {{loop', 1)
     assert any("issues too early: @First" in each for each in checked(last + streams))
+
+
+TRANSFERS = """sem.program @p() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  sem.inst @A engine "load" cost 64 latency 2000
+  scf.for %i = %c0 to %c4 step %c1 {
+    sem.inst @B engine "load" cost 64 latency 2000
+    sem.inst @Use engine "vector" cost 64 after [@A offset 0, @B offset 0]
+  }
+}
+sem.streams @s() counters si32 semaphores ["load"] attributes {semaphores = "manual"} {
+  sem.stream "load" {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    sem.inst @A engine "load" cost 64 latency 2000 after [] {signal = "load"}
+    scf.for %i = %c0 to %c4 step %c1 {
+      sem.iteration "i" depth 1
+      %n = arith.addi %i, %c1 : index
+      %r = arith.index_cast %n : index to i32
+      sem.wait "load" >= %r : i32
+      sem.inst @B engine "load" cost 64 latency 2000 after [@B distance [1]] {signal = "load"}
+    } {loop = "i"}
+  }
+  sem.stream "vector" {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c4 = arith.constant 4 : index
+    scf.for %i = %c0 to %c4 step %c1 {
+      sem.iteration "i" depth 1
+      %n = arith.addi %i, %c2 : index
+      %r = arith.index_cast %n : index to i32
+      sem.wait "load" >= %r : i32
+      sem.inst @Use engine "vector" cost 64 after [@A offset 0, @B offset 0]
+    } {loop = "i"}
+  }
+}
+"""
+
+
+def test_transfers_of_several_loops_may_share_a_semaphore_one_at_a_time() -> None:
+    assert checked(TRANSFERS, machine("trn2")) == []
+    early = checked(TRANSFERS.replace("arith.index_cast %n", "arith.index_cast %i", 1), machine("trn2"))
+    assert any('@B on "load" in iteration [1] adds its parts to "load" where the 1st' in each for each in early), early
+    assert any(
+        "give each transfer its own" in each for each in checked(TRANSFERS.replace("manual", "x"), machine("trn2"))
+    )
