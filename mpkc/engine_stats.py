@@ -72,6 +72,7 @@ FORMS: Mapping[Form, str] = {
     Form.PASSED: "the iteration before, in an inner loop behind the consumer",
     Form.ENDED: "iterations back, in an inner loop",
     Form.CLAMPED: "iterations back, up to an inner iteration",
+    Form.SLIDING: "all iterations but the last ones",
     Form.BEFORE: "a value is overwritten",
 }
 
@@ -146,6 +147,8 @@ def _owed(need: Need) -> tuple[str, str]:
             return f"{entries} - {need.k}", f"from iteration {need.k + 1} of {around} on, else nothing{stands}"
         case Form.PASSED:
             return entries, f"from iteration 2 of {around} on: what is behind the consumer has not begun again{stands}"
+        case Form.SLIDING:
+            return f"{entries} - {need.k}", f"all that ever ran is owed but the last {need.k}, if that is any{stands}"
         case Form.ENDED:
             before = f" or {around} began" if need.earlier else ""
             return (

@@ -68,6 +68,16 @@ def _trips(loop: Loop, intervals: Intervals) -> Most:
     return None if found > MOST_TRIPS else found
 
 
+def always(loop: Loop, intervals: Intervals) -> Most:
+    """How many iterations an scf.for has each time; None where constants do not say it."""
+    if not isinstance(loop.op, scf.ForOp):
+        return None
+    lower, upper, step = (intervals.constant(value) for value in (loop.op.lb, loop.op.ub, loop.op.step))
+    if lower is None or upper is None or step is None or step < 1:
+        return None
+    return len(range(lower, upper, step))
+
+
 MOST_TRIPS = 1 << 48  # no run lives to see more: a bound beyond comes from what is unknown
 
 

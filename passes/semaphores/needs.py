@@ -9,6 +9,7 @@ a loop L at distance k, that number is one of
     PASSED    r, once L is in iteration 2                        k = 1, and the consumer comes first in L
     ENDED     what r was when the iteration k back of L ended    the producer stands deeper
     CLAMPED   the part of the iteration k back of L up to an inner iteration
+    SLIDING   r - k, and 0 where that is less                    all that ever ran is owed but the last k, see `slid`
     BEFORE    r - 1, always                                      a value is overwritten once every engine has read it
 
 BACK, NOW and PASSED are the paper's cases (section 5.2); ENDED holds its history in registers. Where the loops around L
@@ -18,6 +19,7 @@ marker behind the producer's loop in L retires once an iteration, and stands for
 rest of that iteration, which precedes the consumer in program order, so nothing can deadlock by it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
@@ -37,6 +39,7 @@ class Form(Enum):
     PASSED = auto()
     ENDED = auto()
     CLAMPED = auto()
+    SLIDING = auto()
     BEFORE = auto()
 
 
@@ -227,3 +230,40 @@ def _joined(needs: list[Need]) -> list[Need]:
         return needs
     left = [need for need in needs if need is not last and need not in brought]
     return [*left, replace(last, earlier=True)]
+
+
+def slid(needs: list[Need], trips: Mapping[Loop, int | None]) -> list[Need]:
+    """The needs of one consumer, where all executions of a producer but the last k are owed: told by one without mask.
+
+    In a loop that is entered once, k iterations back is k entries back. In one that runs n times in each iteration of
+    such a loop, so is k iterations back together with its iteration n - k ahead, in the iteration before around it.
+
+    Args:
+        trips: how many iterations a loop always has; None where that is not known.
+    """
+    by_producer: dict[Source, list[Need]] = {}
+    for need in needs:
+        by_producer.setdefault(need.producer, []).append(need)
+    return [need for alike in by_producer.values() for need in _slid(alike, trips)]
+
+
+def _slid(needs: list[Need], trips: Mapping[Loop, int | None]) -> list[Need]:
+    """`slid`, of the needs on one producer."""
+    for need in needs:
+        loop = need.loop
+        if loop is None or need.producer.loop is not loop or need.earlier or need.form not in (Form.BACK, Form.ENDED):
+            continue
+        around = [each for each in loop.path[1:-1] if each.counted]
+        brought = [each for each in needs if around and _is_before(each, need, trips[loop])]
+        if not around or (around == [loop.parent] and brought):
+            left = [each for each in needs if each is not need and each not in brought]
+            return [*left, replace(need, form=Form.SLIDING)]
+    return needs
+
+
+def _is_before(other: Need, need: Need, trips: int | None) -> bool:
+    """Whether `other` owes k entries back where `need`, k iterations back, ends with the run of its loop."""
+    assert need.loop is not None
+    if other.form is not Form.CLAMPED or other.inner is not need.loop or other.loop is not need.loop.parent:
+        return False
+    return trips is not None and trips >= need.k and other.k == 1 and other.d == need.k - trips

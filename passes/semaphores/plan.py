@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from mpkc.dialects.sem_structure import Loop, Structure
 from mpkc.passes.semaphores.barriers import Barriers, find_barriers
+from mpkc.passes.semaphores.bounds import always
 from mpkc.passes.semaphores.epochs import Epoch, EpochError, Tally, plan_epochs
 from mpkc.passes.semaphores.groups import Group, Groups, share
+from mpkc.passes.semaphores.intervals import Intervals
 from mpkc.passes.semaphores.layout import Layout
 from mpkc.passes.semaphores.needs import (
     MOST_HISTORY,
@@ -21,6 +24,7 @@ from mpkc.passes.semaphores.needs import (
     Source,
     joined,
     need_of,
+    slid,
     source_of,
     without_dominated,
 )
@@ -44,7 +48,8 @@ class Choices:
         coarser: kinds for the producers of an engine, in all loops or in one, in place of a finer one.
         barriers: operations that get barriers.
         history: the registers that the history of one loop may take.
-        shifted: how many iterations back a history may tell what a mask could, in a loop that holds the producer.
+        shifted: how many iterations back a history may tell what a mask could, in a loop that holds the producer; with
+            any, thresholds may also do without a mask where they tell by themselves that nothing is owed.
     """
 
     finer: set[str] = field(default_factory=set[str])
@@ -84,6 +89,12 @@ class Plan:
     def remarks(self) -> list[tuple[Operation, str]]:
         """What is told, with the operation that it is about."""
         return self.needs.remarks + [(source.op, text) for source, text in self.groups.remarks]
+
+    @cached_property
+    def trips(self) -> dict[Loop, int | None]:
+        """How many iterations each loop always has; None where constants do not say it."""
+        intervals = Intervals(self.structure.program)
+        return {loop: always(loop, intervals) for loop in self.structure.loops}
 
     def waits_of(self, engine: str) -> Iterator[Need]:
         """What the sources of an engine wait for."""
@@ -225,7 +236,10 @@ def _least(plan: Plan, needs: list[Need]) -> list[Need]:
     Where producers stand in one loop on one engine, the last in program order retires last.
     """
     last: dict[tuple[object, ...], Need] = {}
-    for need in joined(without_dominated(needs)):
+    needs = without_dominated(needs)
+    if plan.kinds.choices.shifted:
+        needs = slid(needs, plan.trips)
+    for need in joined(needs):
         producer = need.producer
         alike = (producer.engine, producer.loop, need.form, need.loop, need.k, need.inner, need.d, need.earlier)
         other = last.setdefault(alike, need)

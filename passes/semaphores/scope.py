@@ -59,6 +59,8 @@ class Scope:
                 mask = None if need.earlier else self.past(need.loop, need.k)
             case Form.ENDED:
                 owed = self.ended(Counts.STARTED if need.earlier else Counts.ENDED, need, need.k)
+            case Form.SLIDING:
+                owed = math.less(self.entries(producer.loop), need.k, reached=False)
             case Form.CLAMPED:
                 owed, mask = self.clamped(need)
         return math.threshold(owed, mask, self.plan.positions[producer], positive)

@@ -117,13 +117,18 @@ class Arithmetic:
         """1 or 0, as a counter: the paper's isGT."""
         return self.write(arith.ExtUIOp, (self.compare(predicate, a, b),), self.counter)
 
-    def less(self, value: SSAValue, k: int) -> SSAValue:
-        """`value` - k, and 0 where counters started again since."""
+    def less(self, value: SSAValue, k: int, reached: bool = True) -> SSAValue:
+        """`value` - k, and 0 where counters started again since.
+
+        Args:
+            reached: whether `value` is k at least otherwise; if not, the difference may be below 0 where it is signed.
+        """
         if k == 0:
             return value
         if self.wrapping and k > self.limit:
             return self.constant(0)  # no counter gets that far from one start to the next
-        return self.sub(self.at_least(value, k) if self.wrapping else value, self.constant(k))
+        exact = not self.wrapping and (reached or self.signed)
+        return self.sub(value if exact else self.at_least(value, k), self.constant(k))
 
     def threshold(self, owed: SSAValue, mask: SSAValue | None, place: tuple[int, int], positive: bool) -> SSAValue:
         """The threshold for `owed` retirements of the producer at place K of N.
