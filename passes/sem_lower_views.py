@@ -11,11 +11,21 @@ hoisted like all other arithmetic.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    i64,
+)
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
@@ -25,6 +35,8 @@ from mpkc.dialects.sem_streams import StreamOp, StreamsOp
 from mpkc.dialects.tile_buffers import RotateOp, kept_dimensions
 from mpkc.dialects.tile_transfer import TileInstruction, ValueOp
 from mpkc.passes.scalar_folding import constant_of
+
+MOST_ARRAYS = 4096  # that are remembered
 
 Number: TypeAlias = SSAValue | int
 
@@ -37,6 +49,11 @@ class Part:
     offset: Number
     sizes: tuple[Number, ...]
     strides: tuple[Number, ...]
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is the same part whenever it is used."""
+        return all(isinstance(number, int) for number in (self.offset, *self.sizes, *self.strides))
 
 
 def lower_views(streams: StreamsOp) -> None:
@@ -56,6 +73,7 @@ class _Views:
         self.stream = stream
         self.parts: dict[SSAValue, Part] = {}
         self.wholes: dict[SSAValue, SSAValue] = {}
+        self.fixed: dict[tuple[Part, Attribute], memref.ReinterpretCastOp] = {}
         self.before: Operation | None = None
 
     def run(self) -> None:
@@ -64,6 +82,8 @@ class _Views:
             if isa(root.type, MemRefType) and not self.stream.is_ancestor(root.owner):
                 self.root(root)
         self.block(self.stream.body.block)
+        if self.fixed and (first := self.stream.body.block.first_op) is not None:
+            self.stream.body.block.insert_ops_before(list(self.fixed.values()), first)
 
     def root(self, root: SSAValue) -> None:
         """A buffer as a whole; sizes that are known at run time alone are asked for where the stream begins."""
@@ -108,15 +128,32 @@ class _Views:
 
     def replace(self, op: memref.SubviewOp | memref.ReinterpretCastOp | RotateOp, part: Part) -> None:
         result = self.cast(part, op.result.type)
-        result.name_hint = op.result.name_hint
+        result.name_hint = result.name_hint or op.result.name_hint
         op.result.replace_all_uses_with(result)
         _erase(op)
 
     def cast(self, part: Part, type_: Attribute) -> SSAValue:
-        op = memref.ReinterpretCastOp.from_dynamic(part.root, [part.offset], part.sizes, part.strides, type_)
-        result = self.write(op)
-        self.parts[result] = part
-        return result
+        """A view of that type; one that no run-time integer decides is made once, where the stream begins."""
+        if not part.is_fixed:
+            return self.write(self.view(part, type_))
+        if (part, type_) not in self.fixed:
+            self.fixed[part, type_] = self.view(part, type_)
+        return self.fixed[part, type_].result
+
+    def view(self, part: Part, type_: Attribute) -> memref.ReinterpretCastOp:
+        offset = (part.offset,)
+        op = memref.ReinterpretCastOp(
+            part.root,
+            _values(offset),
+            _values(part.sizes),
+            _values(part.strides),
+            _array(offset),
+            _array(part.sizes),
+            _array(part.strides),
+            type_,
+        )
+        self.parts[op.result] = part
+        return op
 
     # What views show.
 
@@ -131,7 +168,7 @@ class _Views:
     def subview(self, op: memref.SubviewOp) -> Part:
         source, kept = self.parts[op.source], kept_dimensions(op)
         assert kept is not None, "verified"
-        offsets = _mixed(op.static_offsets.iter_values(), op.offsets)
+        offsets = _known(_mixed(op.static_offsets.iter_values(), op.offsets))
         sizes = _mixed(op.static_sizes.iter_values(), op.sizes)
         steps = _mixed(op.static_strides.iter_values(), op.strides)
         strides = [self.times(stride, step) for stride, step in zip(source.strides, steps, strict=True)]
@@ -145,7 +182,7 @@ class _Views:
     def reinterpreted(self, op: memref.ReinterpretCastOp) -> Part:
         """Other sizes and strides over a contiguous buffer, from an element on."""
         source = self.parts[op.source]
-        (offset,) = _mixed(op.static_offsets.iter_values(), op.offsets)
+        (offset,) = _known(_mixed(op.static_offsets.iter_values(), op.offsets))
         sizes = _mixed(op.static_sizes.iter_values(), op.sizes)
         strides = _mixed(op.static_strides.iter_values(), op.strides)
         return Part(source.root, self.plus(source.offset, offset), tuple(sizes), tuple(strides))
@@ -159,8 +196,8 @@ class _Views:
 
     def slot(self, index: SSAValue, slots: int) -> Number:
         """The index modulo the number of slots, 0 or more also for an index below 0."""
-        if slots == 1:
-            return 0
+        if (known := constant_of(index)) is not None or slots == 1:
+            return (known or 0) % slots
         if slots & (slots - 1) == 0:
             return self.write(arith.AndIOp(index, self.constant(slots - 1)))
         if _is_not_negative(index):
@@ -177,7 +214,7 @@ class _Views:
             part = self.parts[op.source]
             ones = (1,) * len(part.sizes)
             type_ = MemRefType(op.source.type.element_type, ones, memory_space=op.source.type.memory_space)
-            offset = self.moved(part.offset, op.indices, part.strides)
+            offset = self.moved(part.offset, _known(op.indices), part.strides)
             zero = self.constant(0)
             op.operands = [self.cast(Part(part.root, offset, ones, part.strides), type_), *(zero for _ in ones)]
 
@@ -220,6 +257,27 @@ class _Views:
 def _mixed(static: Iterable[int], dynamic: Iterable[SSAValue]) -> list[Number]:
     run_time = iter(dynamic)
     return [next(run_time) if number == DYNAMIC_INDEX else number for number in static]
+
+
+def _known(numbers: Sequence[Number]) -> list[Number]:
+    """Integers in the place of constants."""
+    found = [number if isinstance(number, int) else constant_of(number) for number in numbers]
+    return [number if integer is None else integer for number, integer in zip(numbers, found, strict=True)]
+
+
+def _values(numbers: Sequence[Number]) -> list[SSAValue]:
+    """Those that are known only at run time."""
+    return [number for number in numbers if isinstance(number, SSAValue)]
+
+
+def _array(numbers: Sequence[Number]) -> DenseArrayBase[IntegerType]:
+    """Those that are known, and a mark in the place of the others."""
+    return _dense(tuple(number if isinstance(number, int) else DYNAMIC_INDEX for number in numbers))
+
+
+@lru_cache(MOST_ARRAYS)
+def _dense(numbers: tuple[int, ...]) -> DenseArrayBase[IntegerType]:
+    return DenseArrayBase.from_list(i64, numbers)
 
 
 def _is_not_negative(index: SSAValue) -> bool:
