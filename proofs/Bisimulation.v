@@ -2,7 +2,7 @@
     Programs, data, control, guards and trip counts are arbitrary; nothing says that engines agree on trip counts. *)
 From Coq Require Import Arith Lia List Bool.
 Import ListNotations.
-From Mpkc Require Import Arithmetic Program Machine Registers Retirement.
+From Mpkc Require Import Arithmetic Program Machine Registers Owed Retirement.
 
 Section Main.
 Variable m : machine.
@@ -11,7 +11,7 @@ Variable keeps_trip : loop -> bool.
 Hypothesis W : well_formed P.
 Hypothesis AL : Allocatable P (deps m).
 (** trip counters may be left out where no mask reads them *)
-Hypothesis KT : forall l, tripped (deps m) l -> keeps_trip l = true.
+Hypothesis KT : forall l, tripped m l -> keeps_trip l = true.
 
 Definition invariant (sh : shared m) H R sema r : Prop := forall e,
   counted m keeps_trip e (conts m sh e) (H e) (r e) /\
@@ -32,22 +32,14 @@ Proof.
   assert (IB : In (Instr i) (body P e x)).
   { eapply suffix_in; [eapply good_suffix; [exact G | left; reflexivity] | left; reflexivity]. }
   destruct (wf_instr _ W _ _ _ IB) as [<- Ee].
-  destruct (AL i d Hd) as [WP A].
-  assert (OE := owed_exact m W keeps_trip e i rest fs _ _ d C Ee WP A).
-  destruct WP as (US & IP & SG).
+  destruct (AL i d Hd) as [(US & IP & SG) A]. subst e.
+  assert (KTd : forall l, reads_trip m d l -> keeps_trip l = true) by (intros; apply KT; exists i, d; auto).
   destruct (IV (engine_of P (producer d))) as [_ [done O]].
   destruct (sema_decodes m W _ _ _ _ _ _ _ (producer d) O eq_refl IP SG) as (n & j & Hj & Es & ER & HK).
-  assert (AC : In (carrier d) (loops ((loop_of P i, Instr i :: rest) :: fs)))
-    by (eapply good_under_in; eauto; reflexivity).
-  assert (T1 := c_trip _ _ _ _ _ _ C _ AC).
-  unfold passes, wait_value, satisfied, mask. rewrite Es, OE, ER.
-  destruct (masked d) eqn:M.
-  - rewrite formula_5 by assumption.
-    rewrite (r_trip _ _ _ _ _ _ C) by (apply KT; exists i, d; auto).
-    apply andb_true_iff in M. destruct M as [M _]. tauto.
-  - rewrite Nat.mul_1_l, decode by assumption. apply andb_false_iff in M. destruct M as [M|M].
-    + split; [intros [[E _]|E] | intro; right]; auto; congruence.
-    + apply Nat.ltb_ge in M. split; [intros [[_ E]|E]; [lia | auto] | auto].
+  unfold passes, wait_value, satisfied. rewrite Es.
+  destruct (mask_exact m W keeps_trip _ _ _ _ _ d C US A KTd) as [[-> X]|[-> X]].
+  - unfold threshold. rewrite Nat.mul_0_l, Nat.mul_0_r. split; [lia | auto].
+  - rewrite Nat.mul_1_l, decode, (owed_exact m W keeps_trip _ _ _ _ _ d C US A KTd X), ER by assumption. tauto.
 Qed.
 Lemma waits_exact : forall sh H R sema r e x i rest fs, invariant sh H R sema r ->
   conts m sh e = (x, Instr i :: rest) :: fs ->
@@ -83,10 +75,16 @@ Proof.
     + intros S [<-|[]]. unfold trip. simpl. rewrite (wf_parent_top _ W). reflexivity.
     + intros S rest [E|[]] B Q HB U. injection E as <- <-. apply Z. intros ->.
       destruct (wf_child _ W e top B) as [BT _]; [apply children_tail; assumption|]. inversion U; congruence.
+    + intros S Q n NT U Hn. assert (NQ : Q <> top) by (intros ->; inversion U; congruence). rewrite C in Hn.
+      destruct (parent P S =? top); [|assert (n = 0) by lia; subst; reflexivity].
+      destruct n as [|[|n]]; [reflexivity | simpl; rewrite !Z by assumption; reflexivity | lia].
     + intro l. rewrite C. unfold value. reflexivity.
     + intros l _. unfold value, trip. rewrite C. destruct (Nat.eqb_spec l top) as [->|N];
       [rewrite (wf_parent_top _ W); reflexivity | rewrite Z by assumption; reflexivity].
     + intros S k Q U Hk. simpl. rewrite C. destruct (S =? top); replace (_ - k) with 0 by lia; reflexivity.
+    + intros S k Q U Hk. simpl. rewrite C. destruct (Nat.eqb_spec S top) as [->|N]; [|reflexivity].
+      assert (T : trip m hist_start top = 1) by (unfold trip; rewrite (wf_parent_top _ W); reflexivity).
+      rewrite T, Nat.min_r by assumption. reflexivity.
   - exists []. constructor; simpl; try tauto.
     + intros l rest [E|[]]. injection E as <- <-. rewrite C. simpl. exists []. split; reflexivity.
     + intros l N. rewrite C. destruct (Nat.eqb_spec l top) as [->|]; [exfalso; apply N; auto | reflexivity].

@@ -13,7 +13,7 @@ Variable m : machine.
 Variable keeps_trip : loop -> bool.
 Hypothesis W : well_formed m.
 Hypothesis AL : Allocatable m (deps m).
-Hypothesis KT : forall l, tripped (deps m) l -> keeps_trip l = true.
+Hypothesis KT : forall l, tripped m l -> keeps_trip l = true.
 Notation related := (related m keeps_trip).
 Notation spec_step := (spec_step m).
 Notation impl_step := (impl_step m keeps_trip).

@@ -3,7 +3,7 @@
     is on what the iterations between two meetings add, not on what the whole program does. *)
 From Coq Require Import Arith Lia List Bool.
 Import ListNotations.
-From Mpkc Require Import Arithmetic Program Machine Registers Retirement Bisimulation Corollaries Words Epochs.
+From Mpkc Require Import Arithmetic Program Machine Registers Owed Retirement Bisimulation Corollaries Words Epochs.
 
 Section EpochWords.
 Variable m : machine.
@@ -11,7 +11,7 @@ Notation P := (program_of m).
 Variable keeps_trip : loop -> bool.
 Hypothesis W : well_formed P.
 Hypothesis AL : Allocatable P (deps m).
-Hypothesis KT : forall l, tripped (deps m) l -> keeps_trip l = true.
+Hypothesis KT : forall l, tripped m l -> keeps_trip l = true.
 Variable number : nat.
 Variable epochs : nat -> epoch.
 Hypothesis EP : right_epochs m number epochs.
@@ -123,7 +123,7 @@ Definition added (s : spec m) (e : engine) (p : instr) : Prop := exists k most,
 Definition epoch_fits (s : spec m) : Prop := forall c d, In d (deps m c) ->
   (forall e, e = engine_of P c \/ e = engine_of P (producer d) ->
     added s e (producer d) \/ N_of m (producer d) * entries (s_hist m s e) (loop_of P (producer d)) < M) /\
-  (masked d = true -> trip m (s_hist m s (engine_of P c)) (carrier d) < M).
+  (forall l, reads_trip m d l -> trip m (s_hist m s (engine_of P c)) l < M).
 
 Definition word_met (x : spec m * counts) (z : impl m * counts) : Prop :=
   exists v, met x (v, snd z) /\ wraps m M v (fst z).
@@ -146,31 +146,31 @@ Theorem epoch_word_wait_exact : forall s n v u e x i rest fs d, met (s, n) (v, n
   conts m (s_shared m s) e = (x, Instr i :: rest) :: fs -> In d (deps m i) ->
   (word_passes m M true (i_sema m u) (i_regs m u e) d <-> passes m (i_sema m v) (i_regs m v e) d).
 Proof.
-  intros s n v u e x i rest fs d MT (_ & WS & WM & WT & WP) FT F Hd. assert (CF := fun e => counter_fits s n v i d e MT FT Hd).
+  intros s n v u e x i rest fs d MT (_ & WS & WM & WT & WP & WB) FT F Hd. assert (CF := fun e => counter_fits s n v i d e MT FT Hd).
   destruct MT as (t & base & RL & B & R & _). simpl in RL, R.
-  assert (OB := owed_base m keeps_trip AL number epochs EP base s t v e x i rest fs d RL B R F Hd).
-  destruct (owed_entries m keeps_trip M M_pos W AL KT _ _ _ _ _ _ _ _ RL F Hd) as [OE _].
-  destruct (AL i d Hd) as [(_ & IP & SG) _]. assert (RL0 := RL). destruct RL as [_ IV].
+  destruct (at_issue m keeps_trip W AL KT _ _ _ _ _ _ _ _ RL F Hd) as (EI & MB & OE & TE & _ & CE).
+  assert (OB := owed_base m AL number epochs EP base t v e i d B R Hd EI).
+  destruct (AL i d Hd) as [(_ & IP & SG) A]. assert (RL0 := RL). destruct RL as [_ IV].
   destruct (IV (engine_of P (producer d))) as [C [done O]].
   assert (SB := sema_bounded m _ _ _ _ _ _ _ (loop_of P (producer d)) O (c_active _ _ _ _ _ _ C _)).
   destruct (sema_decodes m W _ _ _ _ _ _ _ (producer d) O eq_refl IP SG) as (_ & _ & _ & _ & _ & HK).
   assert (V := fun e' => value_base m number epochs EP base t v e' (loop_of P (producer d)) B R).
   destruct (IV e) as [Ce _]. assert (Ve := V e). rewrite (r_mono _ _ _ _ _ _ Ce) in Ve.
   assert (Vp := V (engine_of P (producer d))). rewrite (r_mono _ _ _ _ _ _ C) in Vp.
-  assert (EI : engine_of P i = e).
-  { rewrite F in Ce. apply (wf_instr _ W e x i).
-    eapply suffix_in; [eapply good_suffix; [exact (c_good _ _ _ _ _ _ Ce) | left; reflexivity] | left; reflexivity]. }
   assert (Be := CF e (or_introl (eq_sym EI))). assert (Bp := CF _ (or_intror eq_refl)).
   unfold word_passes, passes.
   rewrite (word_wait_value m M M_pos true (i_regs m v e)); auto.
   - rewrite WS, Nat.mod_small; [tauto|]. rewrite (b_sema _ _ _ _ R) in SB.
     eapply Nat.le_lt_trans; [|exact Bp]. rewrite Vp, Nat.mul_add_distr_l in SB. unfold N_of. lia.
+  - rewrite (mask_base m base t v e d R). exact MB.
   - eapply Nat.le_lt_trans; [|exact Be]. apply Nat.mul_le_mono_l. lia.
-  - intros _. nia.
-  - intro MK. assert (TM := proj2 (FT i d Hd) MK). rewrite EI in TM.
-    rewrite <- (r_trip _ _ _ _ _ _ Ce) in TM by (apply KT; exists i, d; auto).
-    unfold value in *. rewrite <- (b_trips _ _ _ _ R). exact TM.
+  - intros _ _. nia.
+  - intros l Hl. assert (TM := proj2 (FT i d Hd) l Hl). rewrite EI, <- (proj1 (TE l Hl)) in TM.
+    rewrite (trips_base m base t v) by assumption. exact TM.
   - discriminate.
+  - intro N. destruct (CE N) as [L1 L2]. assert (UK := fun j => b_started _ _ _ _ R e (carrier d) j (loop_of P (producer d))).
+    assert (A' : under P (carrier d) (loop_of P (producer d)) /\ 1 <= distance d) by (destruct A; try congruence; auto).
+    rewrite !UK by (tauto || lia). nia.
 Qed.
 
 Lemma epoch_word_waits : forall s n v u e i sh', met (s, n) (v, n) -> wraps m M v u -> epoch_fits s ->
@@ -187,12 +187,13 @@ Proof.
 Qed.
 Lemma wraps_restart : forall v u k, wraps m M v u -> wraps m M (restart m epochs k v) (restart m epochs k u).
 Proof.
-  intros v u k (E & WS & WM & WT & WP). split; [assumption|]. simpl.
-  split; [|split; [|split]].
+  intros v u k (E & WS & WM & WT & WP & WB). split; [assumption|]. simpl.
+  split; [|split; [|split; [|split]]].
   - intros l e. destruct (_ && _); [rewrite Nat.mod_0_l; lia | apply WS].
   - intros e l. destruct (parts _ e); [|apply WM]. simpl. destruct (resets _ l); [rewrite Nat.mod_0_l; lia | apply WM].
   - intros e l. destruct (parts _ e); apply WT.
   - intros e S k' Q. destruct (parts _ e); [|apply WP]. simpl. destruct (resets _ Q); [rewrite Nat.mod_0_l; lia | apply WP].
+  - intros e S k' Q. destruct (parts _ e); [|apply WB]. simpl. destruct (resets _ Q); [rewrite Nat.mod_0_l; lia | apply WB].
 Qed.
 
 (** ** Theorem 7.1 in words, with epochs *)

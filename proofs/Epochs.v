@@ -4,7 +4,7 @@
     iterations between two meetings add ([epochs_keep_the_bound]), however long the program runs. *)
 From Coq Require Import Arith Lia List Bool.
 Import ListNotations.
-From Mpkc Require Import Arithmetic Program Machine Registers Retirement Bisimulation Corollaries.
+From Mpkc Require Import Arithmetic Program Machine Registers Owed Retirement Bisimulation Corollaries.
 
 Record epoch := Epoch {
   place : loop;                  (* the engines meet at the end of an iteration of it, *)
@@ -18,7 +18,7 @@ Notation P := (program_of m).
 Variable keeps_trip : loop -> bool.
 Hypothesis W : well_formed P.
 Hypothesis AL : Allocatable P (deps m).
-Hypothesis KT : forall l, tripped (deps m) l -> keeps_trip l = true.
+Hypothesis KT : forall l, tripped m l -> keeps_trip l = true.
 Variable number : nat.
 Variable epochs : nat -> epoch.
 
@@ -30,6 +30,8 @@ Record right_epochs : Prop := {
   (** who signals or waits takes part *)
   ep_parts : forall k c d, k < number -> In d (deps m c) -> resets (epochs k) (loop_of P (producer d)) = true ->
     parts (epochs k) (engine_of P c) = true /\ parts (epochs k) (engine_of P (producer d)) = true;
+  (** what is clamped does not survive a reset *)
+  ep_clamp : forall k c d, k < number -> In d (deps m c) -> resets (epochs k) (loop_of P (producer d)) = true -> clamp d = None;
   ep_once : forall k k' l, k < number -> k' < number -> resets (epochs k) l = true -> resets (epochs k') l = true -> k = k' }.
 Hypothesis EP : right_epochs.
 
@@ -58,8 +60,10 @@ End Meeting.
 Definition unchanged {State} (k : nat) (x : State) := x.
 Definition restart (k : nat) (t : impl m) : impl m := Impl m (i_shared m t)
   (fun l e => if parts (epochs k) e && resets (epochs k) l then 0 else i_sema m t l e)
-  (fun e => let r := i_regs m t e in if parts (epochs k) e then Regs (fun l => if resets (epochs k) l then 0 else mono r l) (trips r)
-    (fun S j Q => if resets (epochs k) Q then 0 else past r S j Q) else r).
+  (fun e => let r := i_regs m t e in if parts (epochs k) e then
+    Regs (fun l => if resets (epochs k) l then 0 else mono r l) (trips r)
+      (fun S j Q => if resets (epochs k) Q then 0 else past r S j Q)
+      (fun S j Q => if resets (epochs k) Q then 0 else started r S j Q) else r).
 
 Definition spec_meets := meeting (spec_step m) (s_shared m) unchanged.
 Definition impl_meets := meeting (impl_step m keeps_trip) (i_shared m) unchanged.
@@ -72,7 +76,9 @@ Record restarted (base : bases) (t v : impl m) : Prop := {
   b_sema : forall l e, i_sema m t l e = i_sema m v l e + length (members m e l) * base e l;
   b_mono : forall e l, mono (i_regs m t e) l = mono (i_regs m v e) l + base e l;
   b_trips : forall e l, trips (i_regs m t e) l = trips (i_regs m v e) l;
-  b_past : forall e S j Q, under P S Q -> 1 <= j -> past (i_regs m v e) S j Q = past (i_regs m t e) S j Q - base e Q }.
+  b_past : forall e S j Q, under P S Q -> 1 <= j -> past (i_regs m v e) S j Q = past (i_regs m t e) S j Q - base e Q;
+  b_started : forall e S j Q, under P S Q -> 1 <= j ->
+    started (i_regs m v e) S j Q = started (i_regs m t e) S j Q - base e Q }.
 Record even (base : bases) : Prop := {
   b_some : forall e l, base e l <> 0 -> exists k, k < number /\ parts (epochs k) e = true /\ resets (epochs k) l = true;
   b_same : forall k e e' l, k < number -> resets (epochs k) l = true -> parts (epochs k) e = true ->
@@ -105,45 +111,59 @@ Proof.
   apply (b_mono _ _ _ R).
 Qed.
 
-Lemma owed_base : forall base s t v e x i rest fs d, related m keeps_trip s t -> even base -> restarted base t v ->
-  conts m (s_shared m s) e = (x, Instr i :: rest) :: fs -> In d (deps m i) ->
+Lemma trips_base : forall base t v e l, restarted base t v -> value (trips (i_regs m v e)) l = value (trips (i_regs m t e)) l.
+Proof. intros. unfold value. rewrite <- (b_trips _ _ _ H). reflexivity. Qed.
+Lemma mask_base : forall base t v e d, restarted base t v -> mask m (i_regs m v e) d = mask m (i_regs m t e) d.
+Proof. intros. unfold mask. rewrite !(trips_base base t v) by assumption. reflexivity. Qed.
+Lemma owed_base : forall base t v e c d, even base -> restarted base t v -> In d (deps m c) -> engine_of P c = e ->
   owed m (i_regs m v e) d = owed m (i_regs m t e) d - base e (loop_of P (producer d)).
 Proof.
-  intros base s t v e x i rest fs d RL B R F Hd. destruct (AL i d Hd) as [(_ & _ & _) A]. unfold owed.
-  destruct (history d) eqn:HH.
-  - apply (b_past _ _ _ R); destruct A; try congruence; assumption.
-  - rewrite !(value_base base t v) by assumption. destruct (Nat.eqb_spec (loop_of P (producer d)) (carrier d)) as [->|]; lia.
+  intros base t v e c d B R Hd EC. destruct (AL c d Hd) as [_ A].
+  assert (BB : back_by (i_regs m v e) d = back_by (i_regs m t e) d)
+    by (unfold back_by; rewrite (trips_base base t v) by assumption; reflexivity).
+  unfold owed. destruct (clamp d) as [z|] eqn:Z.
+  - assert (B0 : base e (loop_of P (producer d)) = 0).
+    { destruct (Nat.eq_dec (base e (loop_of P (producer d))) 0) as [|N]; [assumption|].
+      destruct (b_some _ B _ _ N) as (k & K & _ & Rl). rewrite (ep_clamp EP k c d K Hd Rl) in Z. discriminate. }
+    assert (UK : under P (carrier d) (loop_of P (producer d)) /\ 1 <= distance d) by (destruct A; try congruence; auto).
+    rewrite !(b_started _ _ _ R), (trips_base base t v), B0, !Nat.sub_0_r by (assumption || lia || tauto). reflexivity.
+  - destruct (history d) eqn:HH.
+    + assert (UK : under P (carrier d) (loop_of P (producer d)) /\ 1 <= distance d) by (destruct A; try congruence; auto).
+      destruct (within d); [apply (b_past _ _ _ R) | apply (b_started _ _ _ R)]; tauto.
+    + rewrite !(value_base base t v), BB by assumption.
+      destruct (Nat.eqb_spec (loop_of P (producer d)) (carrier d)) as [->|]; lia.
 Qed.
 Theorem epoch_wait_exact : forall base s t v e x i rest fs d, related m keeps_trip s t -> even base -> restarted base t v ->
   conts m (s_shared m s) e = (x, Instr i :: rest) :: fs -> In d (deps m i) ->
   (passes m (i_sema m t) (i_regs m t e) d <-> passes m (i_sema m v) (i_regs m v e) d).
 Proof.
-  intros base s t v e x i rest fs d RL B R F Hd. destruct (AL i d Hd) as [(_ & IP & SG) A].
-  assert (OB := owed_base _ _ _ _ _ _ _ _ _ _ RL B R F Hd).
-  destruct RL as [_ IV]. destruct (IV (engine_of P (producer d))) as [_ [done O]].
+  intros base s t v e x i rest fs d RL B R F Hd. destruct (AL i d Hd) as [(US & IP & SG) A].
+  destruct RL as [_ IV]. destruct (IV (engine_of P (producer d))) as [_ [done O]]. destruct (IV e) as [C _]. rewrite F in C.
   destruct (sema_decodes m W _ _ _ _ _ _ _ (producer d) O eq_refl IP SG) as (_ & _ & _ & _ & _ & HK).
-  assert (EI : engine_of P i = e).
-  { destruct (IV e) as [C _]. rewrite F in C. apply (wf_instr _ W e x i).
+  assert (EI : loop_of P i = x /\ engine_of P i = e).
+  { apply (wf_instr _ W e x i).
     eapply suffix_in; [eapply good_suffix; [exact (c_good _ _ _ _ _ _ C) | left; reflexivity] | left; reflexivity]. }
-  assert (ED := even_dep base i d B Hd). rewrite EI in ED.
-  unfold passes, wait_value. rewrite OB, (b_sema _ _ _ R).
-  assert (EM : mask (i_regs m v e) d = mask (i_regs m t e) d).
-  { unfold mask, value. rewrite <- !(b_trips _ _ _ R). reflexivity. }
-  rewrite EM. fold (N_of m (producer d)). rewrite ED, <- restart_exact by lia.
-  assert (MB : mask (i_regs m t e) d = 0 \/ mask (i_regs m t e) d = 1).
-  { unfold mask, isGT. destruct (masked d); [destruct (_ <? _)|]; auto. }
-  destruct MB as [E | E]; rewrite E; [rewrite !Nat.mul_0_l | rewrite !Nat.mul_1_l]; reflexivity.
+  destruct EI as [<- <-].
+  assert (KTd : forall l, reads_trip m d l -> keeps_trip l = true) by (intros; apply KT; exists i, d; auto).
+  unfold passes, wait_value. rewrite (owed_base base t v _ i d B R Hd eq_refl), (b_sema _ _ _ R), (mask_base base t v _ d R).
+  fold (N_of m (producer d)). rewrite <- (even_dep base i d B Hd), <- restart_exact by lia.
+  destruct (mask_exact m W keeps_trip _ _ _ _ _ d C US A KTd) as [[-> _]|[-> _]];
+  [rewrite !Nat.mul_0_l | rewrite !Nat.mul_1_l]; reflexivity.
 Qed.
 
 Lemma restarted_step : forall base t v a sh', even base -> restarted base t v ->
   restarted base (impl_update m keeps_trip a sh' t) (impl_update m keeps_trip a sh' v).
 Proof.
-  intros base t v a sh' B R. assert (V := fun e l => value_base base t v e l B R). destruct R as [BS BE BM BT BP].
+  intros base t v a sh' B R. assert (V := fun e l => value_base base t v e l B R). destruct R as [BS BE BM BT BP BB].
   destruct a; constructor; simpl; auto.
   - intros e0 l0. unfold upd. destruct (Nat.eqb_spec e0 e) as [->|]; [|apply BM]. simpl. unfold upd. destruct (Nat.eqb_spec l0 l) as [->|]; rewrite BM; lia.
   - intros e0 l0. unfold upd. destruct (e0 =? e); [|apply BT]. simpl. rewrite !BT. reflexivity.
   - intros e0 S j Q U J. unfold upd. destruct (Nat.eqb_spec e0 e) as [->|]; [|apply BP; assumption]. simpl.
     destruct (S =? l); [|apply BP; assumption]. destruct j as [|[|j]]; [lia | rewrite V; lia | apply BP; [assumption | lia]].
+  - intros e0 S j Q U J. unfold upd. destruct (Nat.eqb_spec e0 e) as [->|]; [|apply BB; assumption]. simpl.
+    destruct (S =? l).
+    + destruct j as [|[|j]]; [lia | rewrite V; lia | apply BB; [assumption | lia]].
+    + destruct (parent P S =? l); [rewrite V; lia | apply BB; assumption].
   - intros l e0. unfold signal. destruct (_ && _ && _); rewrite BE; lia.
 Qed.
 
@@ -179,7 +199,7 @@ Qed.
 Lemma restarted_meeting : forall base s t v k n, related m keeps_trip s t -> even base -> restarted base t v -> k < number ->
   all_held (i_shared m) k (v, n) -> restarted (rebase k s base) t (restart k v).
 Proof.
-  intros base s t v k n RL B R K AH. destruct R as [BS BE BM BT BP]. unfold all_held in AH. simpl in AH. rewrite <- BS in AH.
+  intros base s t v k n RL B R K AH. destruct R as [BS BE BM BT BP BB]. unfold all_held in AH. simpl in AH. rewrite <- BS in AH.
   assert (L : forall l, resets (epochs k) l = true -> l <> top).
   { intros l Hl ->. apply (ep_place EP k K), under_top, (ep_inside EP); assumption. }
   assert (MT : forall e l, l <> top -> mono (i_regs m t e) l = entries (s_hist m s e) l).
@@ -194,9 +214,11 @@ Proof.
   - intros e S j Q U J. destruct (parts (epochs k) e); [|apply BP; assumption]. simpl.
     destruct (resets (epochs k) Q) eqn:R; [|apply BP; assumption].
     destruct RL as [_ IV]. destruct (IV e) as [C _]. rewrite (r_past _ _ _ _ _ _ C) by assumption.
-    rewrite <- (c_upto _ _ _ _ _ _ C S Q U).
-    assert (LE : forall H a b, a <= b -> upto H S a Q <= upto H S b Q) by (induction 1; simpl; lia).
-    assert (X := LE (s_hist m s e) (entries (s_hist m s e) S - j) (entries (s_hist m s e) S) ltac:(lia)). lia.
+    rewrite <- (c_upto _ _ _ _ _ _ C S Q U). assert (X := upto_le (s_hist m s e) S Q). symmetry. apply Nat.sub_0_le, X. lia.
+  - intros e S j Q U J. destruct (parts (epochs k) e); [|apply BB; assumption]. simpl.
+    destruct (resets (epochs k) Q) eqn:R; [|apply BB; assumption].
+    destruct RL as [_ IV]. destruct (IV e) as [C _]. rewrite (r_started _ _ _ _ _ _ C) by assumption.
+    rewrite <- (c_upto _ _ _ _ _ _ C S Q U). assert (X := upto_le (s_hist m s e) S Q). symmetry. apply Nat.sub_0_le, X. lia.
 Qed.
 
 (** ** What is entered between two meetings *)

@@ -3,9 +3,9 @@
     ([example_in_words]).
 
     for A { C1 | for B { P, X | C2 } if (A is odd) { C3 } C0 }         engine 0: P, X; engine 1: all others *)
-From Coq Require Import Arith Lia List Bool.
+From Coq Require Import Arith ZArith Lia List Bool.
 Import ListNotations.
-From Mpkc Require Import Arithmetic Program Machine Registers Retirement Bisimulation Corollaries Words Tree.
+From Mpkc Require Import Arithmetic Program Machine Registers Owed Retirement Bisimulation Corollaries Words Tree.
 
 Definition A : loop := 1.  Definition B : loop := 2.  Definition Then : loop := 3.  Definition Else : loop := 4.
 Definition P : instr := 0.  Definition X : instr := 1.
@@ -14,12 +14,16 @@ Definition C0 : instr := 2.  Definition C1 : instr := 3.  Definition C2 : instr 
 Definition example_tree : list tree :=
   [TLoop A [TInstr 1 C1; TLoop B [TInstr 0 P; TInstr 0 X; TInstr 1 C2]; TIf Then Else [TInstr 1 C3] []; TInstr 1 C0]].
 Definition example_deps (c : instr) : list dep := match c with
-  | 0 => [Build_dep C2 B 1 false false]                              (* P overwrites what C2 has read *)
-  | 1 => [Build_dep X B 1 true false]                                (* X after itself, one engine *)
-  | 2 => [Build_dep P A 0 true false; Build_dep C3 A 0 true false]   (* not carried; one of them conditional *)
-  | 3 => [Build_dep P A 1 true false]                                (* one iteration of A back, the consumer first *)
-  | 4 => [Build_dep P B 2 true false; Build_dep X B 0 true false]    (* two iterations of B back *)
-  | 5 => [Build_dep X A 2 true true]                                 (* two of A back, from a history *)
+  | 0 => [Build_dep C2 B 1 false false None;        (* P overwrites what C2 has read *)
+          Build_dep C2 B 2 false false None]        (* and two iterations of B back, which A carries too *)
+  | 1 => [Build_dep X B 1 true false None]          (* X after itself, one engine *)
+  | 2 => [Build_dep P A 0 true false None;          (* not carried; the next one conditional *)
+          Build_dep C3 A 0 true false None]
+  | 3 => [Build_dep P A 1 true false None]          (* one iteration of A back, the consumer first *)
+  | 4 => [Build_dep P B 2 true false None;          (* two iterations of B back *)
+          Build_dep X B 0 true false None;
+          Build_dep P A 1 true true (Some (-1)%Z)]  (* one iteration of A back, there up to the next one of B *)
+  | 5 => [Build_dep X A 2 true true None]           (* two of A back, from a history *)
   | _ => [] end.
 Definition example_program : program := tables example_tree (fun _ => true).
 
@@ -44,22 +48,21 @@ Proof.
 Qed.
 Ltac stands := solve [constructor | apply under_step; [discriminate | simpl; stands]].
 Theorem example_right : well_formed example /\ Allocatable example (deps example) /\
-  forall l, tripped (deps example) l -> keeps l = true.
+  forall l, tripped example l -> keeps l = true.
 Proof.
   split; [apply tree_well_formed, example_unique|]. split.
   - intros c d H. destruct c as [|[|[|[|[|[|c]]]]]]; simpl in H; repeat destruct H as [<-|H]; try contradiction;
     (split; [split; [simpl; stands | split; [simpl; tauto | reflexivity]]|]).
-    + apply back; reflexivity.
-    + apply back; reflexivity.
-    + apply now; try reflexivity; [discriminate | simpl; stands].
-    + apply now; try reflexivity; [discriminate | simpl; stands].
+    1, 2, 3: apply back; reflexivity.
+    1, 2: apply now; try reflexivity; [discriminate | simpl; stands].
     + eapply (passed example C1 _ [] (Instr C1) [Loop B; If Then Else; Instr C0] B); try reflexivity; try discriminate; simpl; auto.
       stands.
     + apply back; reflexivity.
     + apply back; reflexivity.
+    + apply (clamped _ _ _ (-1)%Z); simpl; try reflexivity; [discriminate | stands | stands].
     + apply ended; simpl; try reflexivity; [stands | lia].
-  - intros l (c & d & H & M & <-). destruct c as [|[|[|[|[|[|c]]]]]]; simpl in H; repeat destruct H as [<-|H];
-    try contradiction; try discriminate; reflexivity.
+  - intros l (c & d & H & R). destruct c as [|[|[|[|[|[|c]]]]]]; simpl in H; repeat destruct H as [<-|H]; try contradiction;
+    (destruct R as [[-> [R|[R _]]]|[-> R]]; simpl in R; try discriminate; try reflexivity; congruence).
 Qed.
 
 (** ** A run, found by Coq *)
@@ -109,13 +112,15 @@ Proof.
     injection H as <-. apply step_retire. assumption.
 Qed.
 Definition holds_now (H : hist) (R : instr -> nat) (d : dep) : bool :=
-  (within d && (trip example H (carrier d) <=? distance d)) ||
-  (upto H (carrier d) (entries H (carrier d) - distance d) (loop_of example (producer d)) <=? R (producer d)).
+  (within d && ((trip example H (carrier d) <=? distance d) || match clamp d with
+    | Some z => behind (Z.of_nat (trip example H (loop_of example (producer d)))) z =? 0 | None => false end)) ||
+  (required example H d <=? R (producer d)).
 Lemma holds_now_right : forall H R d, holds_now H R d = true -> satisfied example H R d.
 Proof.
-  intros H R d E. apply orb_true_iff in E. destruct E as [E|E]; [left|right].
-  - apply andb_true_iff in E. destruct E as [E1 E2]. split; [assumption | apply Nat.leb_le; assumption].
-  - apply Nat.leb_le. assumption.
+  intros H R d E. apply orb_true_iff in E. destruct E as [E|E]; [left|right; apply Nat.leb_le; assumption].
+  apply andb_true_iff in E. destruct E as [E1 E2]. split; [assumption|]. apply orb_true_iff in E2. destruct E2 as [E2|E2].
+  - left. apply Nat.leb_le. assumption.
+  - right. destruct (clamp d) as [z|]; [|discriminate]. exists z. split; [reflexivity | apply Nat.eqb_eq; assumption].
 Qed.
 Definition try_step (s : state) (a : label) : option state :=
   match try_shared (s_shared example s) a with
@@ -206,7 +211,7 @@ Theorem example_in_words : exists w u, run (word_step example keeps M false) (im
 Proof.
   destruct example_right as (W & AL & KT). destruct example_runs as (w & s & RN & L & F0 & F1 & _).
   assert (M1 : 1 < M) by (assert (H := M_big); lia).
-  destruct (word_bisimulation example keeps M M1 false W AL KT) as (S0 & EQ & FW & _).
+  destruct (word_bisimulation example keeps W AL KT M M1 false) as (S0 & EQ & FW & _).
   assert (H : forall w1 w0 s1 u1, run (spec_step example) begins w0 s1 -> word_related example keeps M s1 u1 ->
     length (w0 ++ w1) < 1000 -> run (spec_step example) s1 w1 s ->
     exists u, run (word_step example keeps M false) u1 w1 u /\ word_related example keeps M s u).

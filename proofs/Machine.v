@@ -3,7 +3,7 @@
     Both run the same control and datapath: engines enter and leave loops, issue instructions, these commit in any order and
     retire in order. They differ in what an issue asks for. The specification asks condition (1) of a ghost history of
     loop entries; the implementation compares semaphores with thresholds from registers. *)
-From Coq Require Import Arith Lia List Bool.
+From Coq Require Import Arith ZArith Lia List Bool.
 Import ListNotations.
 From Mpkc Require Import Arithmetic Program.
 
@@ -70,10 +70,17 @@ Definition mem (l : loop) ls := existsb (Nat.eqb l) ls.
 Definition enter_hist (active : list loop) (l : loop) (H : hist) : hist := fun S n Q =>
   H S n Q + (if (Q =? l) && mem S active && (n =? entries H S + (if S =? l then 1 else 0)) then 1 else 0).
 
-(** Condition (1): the iteration is of no interest, or the producer has retired as often as its loop ran up to it. *)
-Definition satisfied (H : hist) (R : instr -> nat) (d : dep) : Prop :=
-  (within d = true /\ trip H (carrier d) <= distance d) \/
-  upto H (carrier d) (entries H (carrier d) - distance d) (loop_of P (producer d)) <= R (producer d).
+(** Condition (1). [exempt]: an iteration is of none; [required]: as often the producer's loop ran up to it. *)
+Definition behind (trip z : Z) : nat := Z.to_nat (trip - z).
+Definition exempt (H : hist) (d : dep) : Prop := within d = true /\
+  (trip H (carrier d) <= distance d \/ exists z, clamp d = Some z /\ behind (Z.of_nat (trip H (loop_of P (producer d)))) z = 0).
+Definition required (H : hist) (d : dep) : nat :=
+  let n := entries H (carrier d) in let Q := loop_of P (producer d) in
+  match clamp d with
+  | Some z => upto H (carrier d) (n - (distance d + 1)) Q +
+      Nat.min (behind (Z.of_nat (trip H Q)) z) (H (carrier d) (n - distance d) Q)
+  | None => upto H (carrier d) (n - (if within d then distance d else Nat.min (distance d) (trip H (carrier d)))) Q end.
+Definition satisfied (H : hist) (R : instr -> nat) (d : dep) : Prop := exempt H d \/ required H d <= R (producer d).
 
 Record spec := Spec { s_shared : shared; s_hist : engine -> hist; s_retired : instr -> nat }.
 Definition spec_update (a : label) (sh' : shared) (s : spec) : spec :=
@@ -98,11 +105,15 @@ Definition N_of (p : instr) := length (members (engine_of P p) (loop_of P p)).
 Definition K_of (p : instr) := S (index p (members (engine_of P p) (loop_of P p))).
 
 (** The registers of an engine: monotone counters, trip counters, and histories: [past S k Q] is what the counter of Q was
-    when the iteration k back of S ended. Trip counters exist only for [tripped] loops. No register tells of the program's
-    block, which is entered once. *)
-Record regs := Regs { mono : loop -> nat; trips : loop -> nat; past : loop -> nat -> loop -> nat }.
-Definition tripped (deps : instr -> list dep) (l : loop) : Prop :=
-  exists c d, In d (deps c) /\ masked d = true /\ carrier d = l.
+    when the iteration k back of S ended, [started S k Q] the same, but what it was when this run of S began in its first k
+    iterations. Trip counters exist only for [tripped] loops. No register tells of the program's block, which is entered
+    once. *)
+Record regs := Regs { mono : loop -> nat; trips : loop -> nat; past : loop -> nat -> loop -> nat;
+  started : loop -> nat -> loop -> nat }.
+Definition reads_trip (d : dep) (l : loop) : Prop :=
+  (l = carrier d /\ (masked d = true \/ within d = false /\ 1 < distance d)) \/
+  (l = loop_of P (producer d) /\ clamp d <> None).
+Definition tripped (l : loop) : Prop := exists c d, In d (deps m c) /\ reads_trip d l.
 Definition value (r : loop -> nat) (l : loop) : nat := if l =? top then 1 else r l.
 
 Variable keeps_trip : loop -> bool.
@@ -111,15 +122,24 @@ Definition enter_regs (l : loop) (r : regs) : regs := {|
   trips := fun c => if negb (keeps_trip c) then trips r c
     else if c =? l then trips r l + 1 else if parent P c =? l then 0 else trips r c;
   past := fun S k Q => if S =? l then match k with 0 | 1 => value (mono r) Q | Datatypes.S k' => past r S k' Q end
-    else past r S k Q |}.
+    else past r S k Q;
+  started := fun S k Q => if S =? l then match k with 0 | 1 => value (mono r) Q | Datatypes.S k' => started r S k' Q end
+    else if parent P S =? l then value (mono r) Q else started r S k Q |}.
 
 (** What is owed, and the threshold of the wait (formula 5); the mask goes where nothing needs it. *)
+Definition back_by (r : regs) (d : dep) : nat :=
+  if within d || (distance d <=? 1) then distance d else Nat.min (distance d) (value (trips r) (carrier d)).
 Definition owed (r : regs) (d : dep) : nat :=
-  if history d then past r (carrier d) (distance d) (loop_of P (producer d))
-  else if loop_of P (producer d) =? carrier d then value (mono r) (carrier d) - distance d
-  else value (mono r) (loop_of P (producer d)).
+  let S := carrier d in let Q := loop_of P (producer d) in let k := distance d in
+  match clamp d with
+  | Some z => started r S (k + 1) Q +
+      Nat.min (behind (Z.of_nat (value (trips r) Q)) z) (started r S k Q - started r S (k + 1) Q)
+  | None => if history d then if within d then past r S k Q else started r S k Q
+      else if Q =? S then value (mono r) S - back_by r d else value (mono r) Q end.
 Definition mask (r : regs) (d : dep) : nat :=
-  if masked d then isGT (value (trips r) (carrier d)) (distance d) else 1.
+  (if masked d then isGT (value (trips r) (carrier d)) (distance d) else 1) *
+  match clamp d with
+  | Some z => isGT (behind (Z.of_nat (value (trips r) (loop_of P (producer d)))) z) 0 | None => 1 end.
 Definition wait_value (r : regs) (d : dep) : nat :=
   threshold (N_of (producer d)) (K_of (producer d)) (mask r d * owed r d).
 Definition passes (sema : loop -> engine -> nat) (r : regs) (d : dep) : Prop :=
@@ -138,6 +158,6 @@ Inductive impl_step : impl -> label -> impl -> Prop :=
     (forall e i, a = Issue e i -> Forall (passes (i_sema t) (i_regs t e)) (deps m i)) ->
     impl_step t a (impl_update a sh' t).
 
-Definition regs_start : regs := Regs (fun _ => 0) (fun _ => 0) (fun _ _ _ => 0).
+Definition regs_start : regs := Regs (fun _ => 0) (fun _ => 0) (fun _ _ _ => 0) (fun _ _ _ => 0).
 Definition impl_start d c : impl := Impl (start d c) (fun _ _ => 0) (fun _ => regs_start).
 End Semantics.

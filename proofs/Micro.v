@@ -13,7 +13,7 @@ Notation P := (program_of m).
 Variable keeps_trip : loop -> bool.
 Hypothesis W : well_formed P.
 Hypothesis AL : Allocatable P (deps m).
-Hypothesis KT : forall l, tripped (deps m) l -> keeps_trip l = true.
+Hypothesis KT : forall l, tripped m l -> keeps_trip l = true.
 Notation semaphores := (loop -> engine -> nat).
 
 (** ** What counts: numbers or words *)
@@ -303,7 +303,7 @@ Notation P := (program_of m).
 Variable keeps_trip : loop -> bool.
 Hypothesis W : well_formed P.
 Hypothesis AL : Allocatable P (deps m).
-Hypothesis KT : forall l, tripped (deps m) l -> keeps_trip l = true.
+Hypothesis KT : forall l, tripped m l -> keeps_trip l = true.
 
 Definition numbers : counting m := Counting m (enter_regs m keeps_trip) (wait_value m) (signal m) (fun _ => True) eq.
 Definition words (M : nat) (restarts : bool) : counting m :=
@@ -312,7 +312,7 @@ Definition words (M : nat) (restarts : bool) : counting m :=
 (** The code that is printed: the paper's operations, with a register for the mask and one for the threshold. *)
 Record registers := Registers { counters : regs; mask_in : nat; wait_in : nat }.
 Definition formula (d : dep) : list (op registers) := map (Set_ registers) [
-  (fun g => Registers (counters g) (mask (counters g) d) (wait_in g));
+  (fun g => Registers (counters g) (mask m (counters g) d) (wait_in g));
   (fun g => Registers (counters g) (mask_in g) (owed m (counters g) d));
   (fun g => Registers (counters g) (mask_in g) (mask_in g * wait_in g));
   (fun g => Registers (counters g) (mask_in g) (N_of m (producer d) * wait_in g));

@@ -3,7 +3,7 @@
     Loops and instructions are keys into the maps of the semantics, so identifiers are unique (UniqueLoopIds and
     UniqueInstrIds of the paper, section 7.4). The block of the program is one more body, that of [top]. Tree.v makes such tables
     of syntax trees. *)
-From Coq Require Import Arith Lia List Bool.
+From Coq Require Import Arith ZArith Lia List Bool.
 Import ListNotations.
 
 Definition engine := nat.
@@ -44,10 +44,12 @@ Record well_formed (P : program) : Prop := {
 
 (** ** Dependencies *)
 
-(** A consumer waits for all that [producer] did up to the iteration [distance] back of [carrier]. Not [within]: also
-    for what it did in earlier runs of [carrier], where the iteration [distance] back is of none (the order between the
-    reads of a value and its next write). *)
-Record dep := { producer : instr; carrier : loop; distance : nat; within : bool; history : bool }.
+(** A consumer waits for all that [producer] did up to the iteration [distance] back of [carrier]. [within]: of the run
+    of [carrier] that it stands in, and for nothing where that iteration is of none. Not [within]: also for what earlier
+    runs did, and the iteration in front of a run is the last of these. That is the order between reads of a value and its
+    next write, and a dependency that all loops around carry too ([earlier_exact]). [clamp]: of the iteration [distance]
+    back, only up to an iteration of the producer's loop, which is counted from that of the consumer, [Some z] back. *)
+Record dep := { producer : instr; carrier : loop; distance : nat; within : bool; history : bool; clamp : option Z }.
 
 (** A mask is only needed where a distance may point in front of the first iteration. *)
 Definition masked (d : dep) : bool := within d && (0 <? distance d).
@@ -55,17 +57,22 @@ Definition masked (d : dep) : bool := within d && (0 <? distance d).
 (** The cases that have an exact formula over the counters of the consumer's engine (section 5.2): *)
 Inductive allocatable (P : program) (c : instr) (d : dep) : Prop :=
   (** the producer stands in the carrier itself; *)
-  | back : loop_of P (producer d) = carrier d -> history d = false -> allocatable P c d
+  | back : loop_of P (producer d) = carrier d -> history d = false -> clamp d = None -> allocatable P c d
   (** the dependency is not carried, and the producer stands deeper; *)
   | now : loop_of P (producer d) <> carrier d -> under P (carrier d) (loop_of P (producer d)) -> distance d = 0 ->
-      history d = false -> allocatable P c d
+      history d = false -> clamp d = None -> allocatable P c d
   (** it is carried at distance 1, the producer stands deeper and the consumer comes first; *)
   | passed : forall pre X rest B, loop_of P (producer d) <> carrier d -> distance d = 1 ->
       B <> top -> parent P B = carrier d -> under P B (loop_of P (producer d)) ->
       body P (engine_of P c) (carrier d) = pre ++ X :: rest -> In B (children rest) ->
-      (X = Instr c \/ exists C, In C (child X) /\ under P C (loop_of P c)) -> history d = false -> allocatable P c d
-  (** or a history tells: registers hold what the counter of the producer's loop was when an iteration ended. *)
-  | ended : under P (carrier d) (loop_of P (producer d)) -> 1 <= distance d -> history d = true -> allocatable P c d.
+      (X = Instr c \/ exists C, In C (child X) /\ under P C (loop_of P c)) ->
+      history d = false -> clamp d = None -> allocatable P c d
+  (** a history tells: registers hold what the counter of the producer's loop was when an iteration ended; *)
+  | ended : under P (carrier d) (loop_of P (producer d)) -> 1 <= distance d -> history d = true -> clamp d = None ->
+      allocatable P c d
+  (** or two of them, and consumer and producer share the producer's loop, whose iterations count as well. *)
+  | clamped : forall z, clamp d = Some z -> within d = true -> 1 <= distance d -> loop_of P (producer d) <> carrier d ->
+      under P (carrier d) (loop_of P (producer d)) -> under P (loop_of P (producer d)) (loop_of P c) -> allocatable P c d.
 
 Definition well_placed (P : program) (c : instr) (d : dep) : Prop :=
   under P (carrier d) (loop_of P c) /\

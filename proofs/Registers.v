@@ -1,5 +1,5 @@
-(** What the registers of an engine hold: [owed_exact] says that at an issue they compute the retirements that
-    condition (1) asks for, in each allocatable case. All here is local to one engine. *)
+(** What the registers of an engine hold, in terms of the history that the specification keeps ([counted]), and that every
+    step keeps it so. All here is local to one engine. *)
 From Coq Require Import Arith Lia List Bool.
 Import ListNotations.
 From Mpkc Require Import Arithmetic Program Machine.
@@ -137,9 +137,14 @@ Record counted (e : engine) (fs : frames) (H : hist) (r : regs) : Prop := {
   c_trip : forall S, In S (loops fs) -> 1 <= trip m H S;
   c_ahead : forall S rest, In (S, rest) fs -> forall B Q, In B (children (tl rest)) -> under B Q ->
     H S (entries H S) Q = 0;
+  (** what ran in the runs of S in the first n iterations of the loop around it is what ran in these iterations *)
+  c_nest : forall S Q n, S <> top -> under S Q -> n <= entries H (parent S) ->
+    upto H S (upto H (parent S) n S) Q = upto H (parent S) n Q;
   r_mono : forall l, value (mono r) l = entries H l;
   r_trip : forall l, keeps_trip l = true -> value (trips r) l = trip m H l;
-  r_past : forall S k Q, under S Q -> 1 <= k -> past r S k Q = upto H S (entries H S - k) Q }.
+  r_past : forall S k Q, under S Q -> 1 <= k -> past r S k Q = upto H S (entries H S - k) Q;
+  r_started : forall S k Q, under S Q -> 1 <= k ->
+    started r S k Q = upto H S (entries H S - Nat.min k (trip m H S)) Q }.
 
 (** moves that enter nothing *)
 Lemma counted_fewer : forall e fs fs' H r, counted e fs H r -> good e fs' ->
@@ -251,6 +256,55 @@ Proof.
       rewrite Nat.add_0_r. reflexivity.
 Qed.
 
+Lemma enter_inactive : forall S n Q, ~ In S (loops fs') -> H' S n Q = H S n Q.
+Proof.
+  intros. unfold H', enter_hist. destruct (mem S (loops fs')) eqn:M; [apply mem_in in M; contradiction|].
+  rewrite andb_false_r. simpl. lia.
+Qed.
+Lemma upto_le : forall G S Q n n', n <= n' -> upto G S n Q <= upto G S n' Q.
+Proof. induction 1; simpl; lia. Qed.
+Lemma enter_nest : forall S Q n, S <> top -> under S Q -> n <= entries H' (parent S) ->
+  upto H' S (upto H' (parent S) n S) Q = upto H' (parent S) n Q.
+Proof.
+  intros S Q n ST U Hn. assert (UP : under (parent S) S) by (apply under_step; [assumption | constructor]).
+  destruct (Nat.eq_dec n (entries H' (parent S))) as [->|N].
+  - rewrite (enter_upto (parent S) S UP), (enter_upto S Q U). symmetry. apply enter_upto, (under_parent Q S U ST).
+  - rewrite enter_entries in Hn, N. rewrite !(upto_before (parent S)) by lia.
+    assert (LE : upto H (parent S) n S <= entries H S)
+      by (rewrite <- (c_upto _ _ _ _ I0 _ _ UP); apply upto_le; destruct (parent S =? l); lia).
+    transitivity (upto H S (upto H (parent S) n S) Q); [|apply (c_nest _ _ _ _ I0); auto; destruct (parent S =? l); lia].
+    destruct (lt_dec (upto H (parent S) n S) (entries H S + (if S =? l then 1 else 0))) as [L|L]; [apply upto_before; exact L|].
+    apply upto_ext. intros i _. apply enter_inactive. intro A.
+    destruct (Nat.eqb_spec S l) as [El|NL]; [lia|].
+    destruct (Nat.eqb_spec (parent S) l) as [EP|NP].
+    + apply enter_active, under_depth in A. assert (D := wf_depth _ W S ST). rewrite EP in D. lia.
+    + destruct A as [A|A]; [simpl in A; congruence|]. apply (c_trip _ _ _ _ I0) in A. unfold trip in A.
+      rewrite <- (c_upto _ _ _ _ I0 _ _ UP) in L, LE. destruct (entries H (parent S)) as [|a]; [lia|]. simpl in L, LE.
+      assert (LA := upto_le H (parent S) S n a). lia.
+Qed.
+Lemma enter_started : forall S k Q, under S Q -> 1 <= k ->
+  started (enter_regs m keeps_trip l r) S k Q = upto H' S (entries H' S - Nat.min k (trip m H' S)) Q.
+Proof.
+  destruct enter_parent as [Lt Px]. intros S k Q U Hk. rewrite enter_entries, enter_trip. unfold enter_regs. cbn [started].
+  destruct (Nat.eqb_spec S l) as [->|N].
+  - destruct k as [|[|k]]; [lia| |].
+    + rewrite (r_mono _ _ _ _ I0), <- (c_upto _ _ _ _ I0 l Q U), upto_before by (rewrite Nat.eqb_refl; lia). f_equal. lia.
+    + rewrite upto_before by (rewrite Nat.eqb_refl; lia). rewrite (r_started _ _ _ _ I0) by (auto; lia). f_equal. lia.
+  - rewrite Nat.add_0_r.
+    assert (SAME : started r S k Q = upto H' S (entries H S - Nat.min k (trip m H S)) Q).
+    { rewrite (r_started _ _ _ _ I0) by assumption. destruct (Nat.eq_dec (entries H S) 0) as [->|NE]; [reflexivity|].
+      destruct (Nat.eq_dec (trip m H S) 0) as [Z|NZ].
+      - symmetry. apply upto_ext. intros. apply enter_inactive. intros [A|A]; [simpl in A; congruence|].
+        apply (c_trip _ _ _ _ I0) in A. lia.
+      - rewrite upto_before by lia. reflexivity. }
+    destruct (Nat.eqb_spec S top) as [->|NT].
+    + rewrite (wf_parent_top _ W), (proj2 (Nat.eqb_neq top l)) by congruence. exact SAME.
+    + destruct (Nat.eqb_spec (parent S) l) as [E|]; [|exact SAME].
+      assert (NQ : Q <> l) by (intros ->; apply under_depth in U; rewrite (wf_depth _ W S NT), E in U; lia).
+      assert (X := enter_upto S Q U). rewrite !enter_entries, (proj2 (Nat.eqb_neq S l)), (proj2 (Nat.eqb_neq Q l)) in X by assumption.
+      rewrite !Nat.add_0_r in X. rewrite Nat.min_0_r, Nat.sub_0_r, X. apply (r_mono _ _ _ _ I0).
+Qed.
+
 Lemma counted_enter : counted e fs' H' (enter_regs m keeps_trip l r).
 Proof.
   destruct enter_parent as [Lt Px]. assert (G := c_good _ _ _ _ I0).
@@ -295,6 +349,7 @@ Proof.
         assert (ND := wf_children _ W e S). rewrite Ep, children_app in ND.
         apply nodup_right in ND. exact (disjoint _ _ _ ND YC HB). }
       rewrite enter_other by assumption. apply (c_ahead _ _ _ _ I0 S _ HS B Q HB U).
+  - apply enter_nest.
   - intro c. rewrite enter_entries, <- (r_mono _ _ _ _ I0). unfold value, enter_regs, upd. simpl.
     destruct (Nat.eqb_spec c top) as [->|]; [rewrite (proj2 (Nat.eqb_neq top l)); [lia | congruence]|].
     destruct (Nat.eqb_spec c l); subst; lia.
@@ -311,55 +366,8 @@ Proof.
     + rewrite Nat.add_0_r, (r_past _ _ _ _ I0) by assumption.
       destruct (entries H S) eqn:En; [reflexivity|].
       rewrite upto_before by (rewrite En, (proj2 (Nat.eqb_neq S l) N); lia). reflexivity.
+  - apply enter_started.
 Qed.
 End Entering.
 
-(** ** At an issue *)
-Lemma upto_self : forall e fs H r S n, counted e fs H r -> n <= entries H S -> upto H S n S = n.
-Proof.
-  induction n; intros; simpl; [reflexivity|]. rewrite IHn by (auto; lia).
-  rewrite (c_once _ _ _ _ H0) by lia. lia.
-Qed.
-
-Theorem owed_exact : forall e i rest fs H r d, counted e ((loop_of P i, Instr i :: rest) :: fs) H r ->
-  engine_of P i = e -> well_placed P i d -> allocatable P i d ->
-  owed m r d = upto H (carrier d) (entries H (carrier d) - distance d) (loop_of P (producer d)).
-Proof.
-  intros e i rest fs H r d C <- (US & _ & _) AL. unfold owed. assert (G := c_good _ _ _ _ C).
-  destruct AL as [PS Hh | PS UP K0 Hh | pre X after B PS K1 BT BP BU EB IB HX Hh | UP K Hh]; rewrite Hh.
-  - rewrite PS, Nat.eqb_refl, (r_mono _ _ _ _ C). symmetry. eapply upto_self; [eassumption | lia].
-  - rewrite (proj2 (Nat.eqb_neq _ _) PS), (r_mono _ _ _ _ C), K0, Nat.sub_0_r.
-    symmetry. apply (c_upto _ _ _ _ C). assumption.
-  - rewrite (proj2 (Nat.eqb_neq _ _) PS), (r_mono _ _ _ _ C), K1.
-    assert (UP := under_parent _ _ BU BT). rewrite BP in UP.
-    rewrite <- (c_upto _ _ _ _ C _ _ UP).
-    assert (Z : H (carrier d) (entries H (carrier d)) (loop_of P (producer d)) = 0).
-    { assert (AS : In (carrier d) (loops ((loop_of P i, Instr i :: rest) :: fs)))
-        by (eapply good_under_in; eauto; reflexivity).
-      apply loops_in in AS. destruct AS as [rs HS].
-      destruct (good_suffix _ _ G _ _ HS) as [p Ep]. rewrite EB in Ep.
-      assert (NC := wf_children _ W (engine_of P i) (carrier d)).
-      assert (NI := wf_instrs _ W (engine_of P i) (carrier d)). rewrite EB in NC, NI.
-      assert (HD : exists s, rs = s :: after).
-      { destruct HS as [HS|HS].
-        - injection HS as ES <-. destruct HX as [->|(c & CX & CU)].
-          + exists (Instr i). f_equal. symmetry. eapply same_rest_instr; eassumption.
-          + exfalso. assert (D := child_depth (engine_of P i) (carrier d) c). rewrite EB in D.
-            apply under_depth in CU. rewrite ES, D in CU; [lia|].
-            apply child_in; assumption.
-        - destruct (good_inner _ _ G _ _ _ eq_refl _ _ HS) as (y & s & t & -> & YC & YT & YP & YU).
-          exists s. f_equal. destruct HX as [->|(c & CX & CU)].
-          + exfalso. assert (HI : In (Instr i) (body (engine_of P i) (carrier d))).
-            { rewrite EB. apply in_or_app; right; left; reflexivity. }
-            apply (wf_instr _ W) in HI. apply under_depth in YU. destruct HI as [HI _].
-            rewrite (wf_depth _ W y YT), YP, HI in YU. lia.
-          + assert (Hc : In c (children (body (engine_of P i) (carrier d)))).
-            { rewrite EB. apply child_in; assumption. }
-            assert (c = y).
-            { eapply under_same; eauto. rewrite (child_depth _ _ _ Hc), (wf_depth _ W y YT), YP. reflexivity. }
-            subst c. symmetry. eapply same_rest; eassumption. }
-      destruct HD as [s ->]. exact (c_ahead _ _ _ _ C _ _ HS B _ IB BU). }
-    destruct (entries H (carrier d)) as [|n]; simpl; [reflexivity|]. rewrite Nat.sub_0_r. lia.
-  - apply (r_past _ _ _ _ C); assumption.
-Qed.
 End Local.

@@ -1,39 +1,78 @@
 (** Theorem 7.1 in the arithmetic of a machine: registers and semaphores are words, which count modulo M, and thresholds
     are the guarded form that is emitted. It holds while, for every producer, N times the entries of its loop is below M
     ([fits]): as far as an execution stays there, specification and machine do the same. *)
-From Coq Require Import Arith Lia List Bool.
+From Coq Require Import Arith ZArith Lia List Bool.
 Import ListNotations.
-From Mpkc Require Import Arithmetic Program Machine Registers Retirement Bisimulation.
+From Mpkc Require Import Arithmetic Program Machine Registers Owed Retirement Bisimulation.
 
 Section Words.
 Variable m : machine.
 Notation P := (program_of m).
 Variable keeps_trip : loop -> bool.
+Hypothesis W : well_formed P.
+Hypothesis AL : Allocatable P (deps m).
+Hypothesis KT : forall l, tripped m l -> keeps_trip l = true.
+
+(** ** What the counters of an engine hold where it issues an instruction *)
+Lemma at_issue : forall s t e x i rest fs d, related m keeps_trip s t ->
+  conts m (s_shared m s) e = (x, Instr i :: rest) :: fs -> In d (deps m i) -> engine_of P i = e /\
+  let r := i_regs m t e in let H := s_hist m s e in
+  (mask m r d = 0 \/ mask m r d = 1) /\ owed m r d <= entries H (loop_of P (producer d)) /\
+  (forall l, reads_trip m d l -> value (trips r) l = trip m H l /\ trip m H l <= entries H l) /\
+  (loop_of P (producer d) = carrier d -> clamp d = None -> history d = false -> mask m r d = 1 ->
+    back_by r d <= value (mono r) (carrier d)) /\
+  (clamp d <> None -> started r (carrier d) (distance d) (loop_of P (producer d)) <= entries H (loop_of P (producer d)) /\
+    started r (carrier d) (distance d + 1) (loop_of P (producer d)) <= started r (carrier d) (distance d) (loop_of P (producer d))).
+Proof.
+  intros s t e x i rest fs d [_ IV] Fe Hd. destruct (IV e) as [C _]. rewrite Fe in C.
+  assert (G := c_good _ _ _ _ _ _ C).
+  assert (IB : In (Instr i) (body P e x)).
+  { eapply suffix_in; [eapply good_suffix; [exact G | left; reflexivity] | left; reflexivity]. }
+  destruct (wf_instr _ W _ _ _ IB) as [<- Ee]. subst e. split; [reflexivity|].
+  destruct (AL i d Hd) as [(US & _ & _) A].
+  assert (KTd : forall l, reads_trip m d l -> keeps_trip l = true) by (intros; apply KT; exists i, d; auto).
+  set (r := i_regs m t (engine_of P i)) in *. set (H := s_hist m s (engine_of P i)) in *. cbv zeta.
+  assert (TR := trip_ran m W keeps_trip _ _ _ _ _ C).
+  assert (ME := mask_exact m W keeps_trip _ _ _ _ _ d C US A KTd).
+  split; [destruct ME as [[-> _]|[-> _]]; auto|]. split; [eapply owed_ran; eauto|]. split; [|split].
+  - intros l Hl. split; [apply (r_trip _ _ _ _ _ _ C), KTd; assumption|]. apply TR.
+    destruct Hl as [[-> _]|[-> CL]]; [assumption|]. destruct A; congruence || assumption.
+  - intros EC EN Hh M1. destruct ME as [[M0 _]|[_ NE]]; [congruence|].
+    rewrite (r_mono _ _ _ _ _ _ C), (back_by_exact m W keeps_trip _ _ _ _ _ d C US KTd).
+    specialize (TR _ US). destruct (within d) eqn:WI; [|lia].
+    destruct (le_lt_dec (trip m H (carrier d)) (distance d)) as [L|L]; [|lia]. exfalso. apply NE. split; auto.
+  - intros CL. assert (UP : under P (carrier d) (loop_of P (producer d))) by (destruct A; congruence || assumption).
+    assert (K : 1 <= distance d) by (destruct A; congruence || assumption).
+    rewrite !(r_started _ _ _ _ _ _ C) by (assumption || lia). rewrite <- (c_upto _ _ _ _ _ _ C _ _ UP).
+    split; apply upto_le; lia.
+Qed.
+
+(** ** What is emitted *)
 Variable M : nat.
 Hypothesis M_pos : 1 < M.
 (** whether counters start again while the program runs (Epochs.v), so that one may be less than what it was *)
 Variable restarts : bool.
-Hypothesis W : well_formed P.
-Hypothesis AL : Allocatable P (deps m).
-Hypothesis KT : forall l, tripped (deps m) l -> keeps_trip l = true.
 
-(** ** What is emitted *)
 Definition word_enter (l : loop) (r : regs) : regs := {|
   mono := upd (mono r) l ((mono r l + 1) mod M);
   trips := fun c => if negb (keeps_trip c) then trips r c
     else if c =? l then (trips r l + 1) mod M else if parent P c =? l then 0 else trips r c;
   past := fun S k Q => if S =? l then match k with 0 | 1 => value (mono r) Q | Datatypes.S k' => past r S k' Q end
-    else past r S k Q |}.
-(** The subtraction may go below 0 where the mask is 0; where there is no mask, or counters start again, they are raised
-    first. *)
+    else past r S k Q;
+  started := fun S k Q => if S =? l then match k with 0 | 1 => value (mono r) Q | Datatypes.S k' => started r S k' Q end
+    else if parent P S =? l then value (mono r) Q else started r S k Q |}.
+(** The subtraction may go below 0 where the mask is 0; where counters start again, they are raised first. *)
 Definition word_owed (r : regs) (d : dep) : nat :=
-  if history d then past r (carrier d) (distance d) (loop_of P (producer d))
-  else if loop_of P (producer d) =? carrier d then
-    let v := value (mono r) (carrier d) in
-    if masked d && negb restarts then word_sub M v (distance d) else Nat.max v (distance d) - distance d
-  else value (mono r) (loop_of P (producer d)).
+  let S := carrier d in let Q := loop_of P (producer d) in let k := distance d in
+  match clamp d with
+  | Some z => (started r S (k + 1) Q + Nat.min (behind (Z.of_nat (value (trips r) Q)) z)
+      (word_sub M (started r S k Q) (started r S (k + 1) Q))) mod M
+  | None => if history d then if within d then past r S k Q else started r S k Q
+      else if Q =? S then let v := value (mono r) S in let b := back_by r d in
+        if restarts then Nat.max v b - b else word_sub M v b
+      else value (mono r) Q end.
 Definition word_wait (r : regs) (d : dep) : nat :=
-  word_threshold M (N_of m (producer d)) (K_of m (producer d)) (word_mul M (mask r d) (word_owed r d)).
+  word_threshold M (N_of m (producer d)) (K_of m (producer d)) (word_mul M (mask m r d) (word_owed r d)).
 Definition word_passes (sema : loop -> engine -> nat) (r : regs) (d : dep) : Prop :=
   word_wait r d <= sema (loop_of P (producer d)) (engine_of P (producer d)).
 Definition word_signal (i : instr) (sema : loop -> engine -> nat) : loop -> engine -> nat := fun l e =>
@@ -59,77 +98,59 @@ Definition wraps (t u : impl m) : Prop :=
   (forall l e, i_sema m u l e = i_sema m t l e mod M) /\
   (forall e l, mono (i_regs m u e) l = mono (i_regs m t e) l mod M) /\
   (forall e l, trips (i_regs m u e) l = trips (i_regs m t e) l mod M) /\
-  (forall e S k Q, past (i_regs m u e) S k Q = past (i_regs m t e) S k Q mod M).
+  (forall e S k Q, past (i_regs m u e) S k Q = past (i_regs m t e) S k Q mod M) /\
+  (forall e S k Q, started (i_regs m u e) S k Q = started (i_regs m t e) S k Q mod M).
 Definition word_related (s : spec m) (u : impl m) : Prop := exists t, related m keeps_trip s t /\ wraps t u.
 
 Lemma value_wraps : forall f g l, (forall l, f l = g l mod M) -> value f l = value g l mod M.
 Proof. intros. unfold value. destruct (l =? top); [rewrite Nat.mod_small; lia | auto]. Qed.
 Lemma value_small : forall f g l, (forall l, f l = g l mod M) -> value g l < M -> value f l = value g l.
 Proof. intros. rewrite (value_wraps f g l H). apply Nat.mod_small. assumption. Qed.
-Lemma upto_le : forall H S Q n n', n <= n' -> upto H S n Q <= upto H S n' Q.
-Proof. induction 1; simpl; lia. Qed.
 Lemma wraps_add : forall a, (a mod M + 1) mod M = (a + 1) mod M.
 Proof. intros. rewrite Nat.add_mod_idemp_l by lia. reflexivity. Qed.
 
 (** ** Below the bound, words and numbers give the same waits *)
-Lemma owed_entries : forall s t e x i rest fs d, related m keeps_trip s t ->
-  conts m (s_shared m s) e = (x, Instr i :: rest) :: fs -> In d (deps m i) ->
-  owed m (i_regs m t e) d <= entries (s_hist m s e) (loop_of P (producer d)) /\
-  (masked d = true -> value (trips (i_regs m t e)) (carrier d) <= entries (s_hist m s e) (carrier d)).
-Proof.
-  intros s t e x i rest fs d [_ IV] Fe Hd. destruct (IV e) as [C _]. rewrite Fe in C.
-  assert (G := c_good _ _ _ _ _ _ C).
-  assert (IB : In (Instr i) (body P e x)).
-  { eapply suffix_in; [eapply good_suffix; [exact G | left; reflexivity] | left; reflexivity]. }
-  destruct (wf_instr _ W _ _ _ IB) as [<- Ee]. destruct (AL i d Hd) as [WP A].
-  assert (OE := owed_exact m W keeps_trip e i rest fs _ _ d C Ee WP A). destruct WP as (US & _ & _).
-  split.
-  - rewrite OE.
-    assert (UP : under P (carrier d) (loop_of P (producer d))).
-    { destruct A as [E _|? ? ? ?|? ? ? B ? ? BT BP BU _ _ _ _|? ? ?]; try assumption.
-      - rewrite E. constructor.
-      - rewrite <- BP. eapply under_parent; eassumption. }
-    rewrite <- (c_upto _ _ _ _ _ _ C _ _ UP). apply upto_le. lia.
-  - intro MK. rewrite (r_trip _ _ _ _ _ _ C) by (apply KT; exists i, d; auto).
-    unfold trip. destruct (Nat.eq_dec (carrier d) top) as [->|NT].
-    + rewrite (wf_parent_top _ W). unfold entries at 1. rewrite (c_top _ _ _ _ _ _ C). unfold entries. lia.
-    + assert (UP : under P (parent P (carrier d)) (carrier d)) by (apply under_step; [assumption | constructor]).
-      rewrite <- (c_upto _ _ _ _ _ _ C _ _ UP).
-      assert (PA : 1 <= entries (s_hist m s e) (parent P (carrier d))).
-      { apply (c_active _ _ _ _ _ _ C). eapply good_under_in; [exact W | exact G | reflexivity|].
-        clear - US NT. revert NT. induction US; intro NT; [constructor 2; [assumption | constructor]|].
-        constructor 2; auto. }
-      destruct (entries (s_hist m s e) (parent P (carrier d))); [lia|]. simpl. lia.
-Qed.
-
 (** of one engine: [r] are numbers, [y] words *)
 Lemma word_wait_value : forall r y d, (forall l, mono y l = mono r l mod M) -> (forall l, trips y l = trips r l mod M) ->
-  (forall S k Q, past y S k Q = past r S k Q mod M) -> 1 <= K_of m (producer d) <= N_of m (producer d) ->
+  (forall S k Q, past y S k Q = past r S k Q mod M) -> (forall S k Q, started y S k Q = started r S k Q mod M) ->
+  1 <= K_of m (producer d) <= N_of m (producer d) -> mask m r d = 0 \/ mask m r d = 1 ->
   N_of m (producer d) * owed m r d < M ->
-  (history d = false -> value (mono r) (loop_of P (producer d)) < M) ->
-  (masked d = true -> value (trips r) (carrier d) < M) ->
-  (restarts = false -> masked d = true -> loop_of P (producer d) = carrier d ->
-    value (trips r) (carrier d) <= value (mono r) (carrier d)) ->
+  (clamp d = None -> history d = false -> value (mono r) (loop_of P (producer d)) < M) ->
+  (forall l, reads_trip m d l -> value (trips r) l < M) ->
+  (restarts = false -> loop_of P (producer d) = carrier d -> clamp d = None -> history d = false -> mask m r d = 1 ->
+    back_by r d <= value (mono r) (carrier d)) ->
+  (clamp d <> None -> started r (carrier d) (distance d) (loop_of P (producer d)) < M /\
+    started r (carrier d) (distance d + 1) (loop_of P (producer d)) <= started r (carrier d) (distance d) (loop_of P (producer d))) ->
   word_wait y d = wait_value m r d.
 Proof.
-  intros r y d WM WT WP HK FO FM FT LE. unfold word_wait, wait_value.
-  assert (EM : mask y d = mask r d).
-  { unfold mask. destruct (masked d); [|reflexivity]. f_equal. apply value_small; auto. }
-  rewrite EM.
-  assert (MB : mask r d = 0 \/ mask r d = 1 /\ (masked d = true -> distance d < value (trips r) (carrier d))).
-  { unfold mask, isGT. destruct (masked d); [|right; split; [reflexivity | discriminate]].
-    destruct (Nat.ltb_spec (distance d) (value (trips r) (carrier d))); auto. }
-  destruct MB as [E | [E MG]]; rewrite E.
+  intros r y d WM WT WP WS HK MB FO FM FT LE CL. unfold word_wait, wait_value.
+  assert (VT : forall l, reads_trip m d l -> value (trips y) l = value (trips r) l) by (intros; apply value_small; auto).
+  assert (VC : clamp d <> None -> value (trips y) (loop_of P (producer d)) = value (trips r) (loop_of P (producer d)))
+    by (intro; apply VT; right; auto).
+  assert (EM : mask m y d = mask m r d).
+  { unfold mask. f_equal.
+    - destruct (masked d) eqn:MK; [|reflexivity]. rewrite VT; [reflexivity | left; auto].
+    - destruct (clamp d); [|reflexivity]. rewrite VC; [reflexivity | discriminate]. }
+  assert (EB : back_by y d = back_by r d).
+  { unfold back_by. destruct (within d) eqn:WI; [reflexivity|]. simpl. destruct (Nat.leb_spec (distance d) 1); [reflexivity|].
+    rewrite VT; [reflexivity | left; auto]. }
+  rewrite EM. destruct MB as [E | E]; rewrite E.
   - unfold word_mul at 1. rewrite Nat.mul_0_l, Nat.mod_0_l by lia. apply word_threshold_exact; [lia | assumption | lia].
   - assert (OM : owed m r d < M) by (eapply Nat.le_lt_trans; [|exact FO]; nia).
     assert (EO : word_owed y d = owed m r d).
-    { unfold word_owed, owed in *. destruct (history d); [rewrite WP; apply Nat.mod_small; assumption|].
-      specialize (FM eq_refl). destruct (Nat.eqb_spec (loop_of P (producer d)) (carrier d)) as [EC|]; [|apply value_small; auto].
-      rewrite EC in FM. rewrite (value_small _ (mono r)) by assumption.
-      destruct (masked d) eqn:MK; simpl; [|lia]. destruct restarts; simpl; [lia|].
-      specialize (MG eq_refl). specialize (LE eq_refl eq_refl EC). unfold word_sub.
-      match goal with |- (?v + (M - ?k)) mod M = _ => replace (v + (M - k)) with (v - k + 1 * M) by lia end.
-      rewrite Nat.mod_add by lia. apply Nat.mod_small. lia. }
+    { unfold word_owed, owed in *. destruct (clamp d) as [z|].
+      - destruct CL as [L1 L2]; [discriminate|]. rewrite VC, !WS by discriminate. rewrite !(Nat.mod_small (started r _ _ _)) by lia.
+        unfold word_sub. set (a := started r (carrier d) (distance d) (loop_of P (producer d))) in *.
+        set (b := started r (carrier d) (distance d + 1) (loop_of P (producer d))) in *.
+        replace (a + (M - b)) with (a - b + 1 * M) by lia. rewrite Nat.mod_add, (Nat.mod_small (a - b)) by lia.
+        apply Nat.mod_small. assumption.
+      - destruct (history d); [destruct (within d); rewrite ?WP, ?WS; apply Nat.mod_small; assumption|].
+        specialize (FM eq_refl eq_refl).
+        destruct (Nat.eqb_spec (loop_of P (producer d)) (carrier d)) as [EC|]; [|apply value_small; auto].
+        rewrite EC in FM. rewrite EB, (value_small _ (mono r)) by assumption.
+        destruct restarts; [lia|]. specialize (LE eq_refl EC eq_refl eq_refl E). unfold word_sub.
+        match goal with |- (?v + (M - ?k)) mod M = _ => replace (v + (M - k)) with (v - k + 1 * M) by lia end.
+        rewrite Nat.mod_add by lia. apply Nat.mod_small. lia. }
     rewrite EO, Nat.mul_1_l. unfold word_mul at 1. rewrite Nat.mul_1_l, (Nat.mod_small (owed m r d)) by assumption.
     apply word_threshold_exact; [lia | assumption | assumption].
 Qed.
@@ -138,8 +159,8 @@ Theorem word_wait_exact : forall s t u e x i rest fs d, related m keeps_trip s t
   conts m (s_shared m s) e = (x, Instr i :: rest) :: fs -> In d (deps m i) ->
   (word_passes (i_sema m u) (i_regs m u e) d <-> passes m (i_sema m t) (i_regs m t e) d).
 Proof.
-  intros s t u e x i rest fs d RL (_ & WS & WM & WT & WP) FT Fe Hd.
-  destruct (owed_entries _ _ _ _ _ _ _ _ RL Fe Hd) as [OE TE].
+  intros s t u e x i rest fs d RL (_ & WS & WM & WT & WP & WB) FT Fe Hd.
+  destruct (at_issue _ _ _ _ _ _ _ _ RL Fe Hd) as (_ & MB & OE & TE & BE & CE).
   destruct (AL i d Hd) as [(_ & IP & SG) A]. destruct RL as [_ IV].
   destruct (FT e) as [FE FN]. specialize (FN (producer d)).
   assert (RM : forall l, value (mono (i_regs m t e)) l = entries (s_hist m s e) l)
@@ -150,22 +171,25 @@ Proof.
   unfold word_passes, passes. rewrite (word_wait_value (i_regs m t e)); auto.
   - rewrite WS, Nat.mod_small; [tauto|]. eapply Nat.le_lt_trans; [exact SB|]. apply (proj2 (FT (engine_of P (producer d)))).
   - eapply Nat.le_lt_trans; [|exact FN]. apply Nat.mul_le_mono_l. exact OE.
-  - intros _. rewrite RM. apply FE.
-  - intro MK. eapply Nat.le_lt_trans; [apply TE; assumption | apply FE].
-  - intros _ MK _. rewrite RM. auto.
+  - intros _ _. rewrite RM. apply FE.
+  - intros l Hl. destruct (TE l Hl) as [-> L]. eapply Nat.le_lt_trans; [exact L | apply FE].
+  - intro N. destruct (CE N). split; [eapply Nat.le_lt_trans; [eassumption | apply FE] | assumption].
 Qed.
 
 Lemma wraps_step : forall t u a sh', wraps t u -> wraps (impl_update m keeps_trip a sh' t) (word_update a sh' u).
 Proof.
-  intros t u a sh' (E & WS & WM & WT & WP). destruct a; (split; [reflexivity|]); simpl; auto.
+  intros t u a sh' (E & WS & WM & WT & WP & WB). destruct a; (split; [reflexivity|]); simpl; auto.
   - split; [assumption|].
-    split; [|split]; intro e0; unfold upd at 1 2; destruct (e0 =? e); auto; simpl.
+    split; [|split; [|split]]; intro e0; unfold upd at 1 2; destruct (e0 =? e); auto; simpl.
     + intro l0. unfold upd. destruct (l0 =? l); [rewrite WM; apply wraps_add | apply WM].
     + intro l0. destruct (negb (keeps_trip l0)); [apply WT|].
       destruct (l0 =? l); [rewrite WT; apply wraps_add|].
       destruct (parent P l0 =? l); [rewrite Nat.mod_0_l; lia | apply WT].
     + intros S k Q. destruct (S =? l); [|apply WP].
       destruct k as [|[|k]]; try (apply value_wraps; apply WM). apply WP.
+    + intros S k Q. destruct (S =? l).
+      * destruct k as [|[|k]]; try (apply value_wraps; apply WM). apply WB.
+      * destruct (parent P S =? l); [apply value_wraps; apply WM | apply WB].
   - split; [|auto]. intros l e0. unfold word_signal, signal.
     destruct (signals P i && (l =? loop_of P i) && (e0 =? engine_of P i)); [rewrite WS; apply wraps_add | apply WS].
 Qed.

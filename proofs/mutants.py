@@ -16,7 +16,7 @@ MUTANTS = [
     ("positions count from 0", "Machine", ":= S (index p (", ":= (index p ("),
     ("N counts what does not signal", "Machine", "filter (signals P) (instrs (body P e l))", "instrs (body P e l)"),
     ("trip counters are not reset", "Machine", "else if parent P c =? l then 0 else", "else"),
-    ("the mask reads a monotone counter", "Machine", "(value (trips r) (carrier d))", "(value (mono r) (carrier d))"),
+    ("the mask reads a monotone counter", "Machine", "then isGT (value (trips r)", "then isGT (value (mono r)"),
     ("the block of the program runs 0 times", "Machine", "if l =? top then 1 else r l", "if l =? top then 0 else r l"),
     ("histories do not shift", "Machine", "=> past r S k' Q end", "=> past r S k Q end"),
     ("one semaphore for all engines of a loop", "Machine", " && (e =? engine_of P i) then", " then"),
@@ -40,8 +40,21 @@ MUTANTS = [
     ),
     ("an epoch forgets histories", "Epochs", "if resets (epochs k) Q then 0 else past r S j Q", "past r S j Q"),
     ("engines go on where an epoch holds them", "Epochs", "~ held k (shared_of x) n e) -> meet", "True) -> meet"),
-    ("with epochs a subtraction goes below 0", "Words", "masked d && negb restarts then", "masked d then"),
+    ("with epochs a subtraction goes below 0", "Words", "if restarts then Nat.max v b - b else word_sub", "word_sub"),
     ("the example waits for what comes later", "Example", "2 => [Build_dep P A 0", "2 => [Build_dep C0 A 0"),
+    (
+        "all of an iteration is owed, not a part",
+        "Machine",
+        "Nat.min (behind (Z.of_nat (value (trips r) Q)) z) (",
+        "id (",
+    ),
+    ("a history goes on over runs", "Machine", "else if parent P S =? l then value (mono r) Q else", "else"),
+    (
+        "k iterations back, where this run had fewer",
+        "Machine",
+        "Nat.min (distance d) (value (trips r)",
+        "Nat.min (distance d) (value (mono r)",
+    ),
 ]
 
 
