@@ -42,6 +42,20 @@ class PaperRow:
     offsets: tuple[int, ...]
     kinds: Mapping[str, Figures]
 
+    def figures(self, kind: str) -> Figures | None:
+        """What the paper says of a kind; None where it says nothing.
+
+        It has no `auto`, which is held to what is better in it: the smaller latency of its barrier-free allocation and
+        its manual placement. What `auto` spends is held to the larger of the two.
+        """
+        if kind != "auto":
+            return self.kinds.get(kind)
+        both = (self.kinds["per-loop"], self.kinds["manual"])
+        code, registers, semaphores = (
+            max(getattr(each, name) for each in both) for name in ("code_bytes", "registers", "semaphores")
+        )
+        return Figures(min(each.latency for each in both), code, registers, semaphores)
+
 
 @cache
 def paper_rows() -> tuple[PaperRow, ...]:

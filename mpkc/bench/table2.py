@@ -1,12 +1,13 @@
 """`mpkc bench semaphores`: the programs of barrier-free, table 2, with each kind of semaphores, simulated."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 
 from mpkc.bench.kernels import KERNELS, Kernel
 from mpkc.bench.manual import place_by_hand
-from mpkc.bench.paper import Figures, PaperRow, paper_rows
-from mpkc.bench.variations import Variation, variations
+from mpkc.bench.paper import PaperRow, paper_rows
+from mpkc.bench.rows import AUTO, BASELINE, UNROLLED, Busiest, Refused, Row, Sensitivity, Table2, best_of
+from mpkc.bench.variations import variations
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.tile_types import is_float
 from mpkc.engine_program import engine_program
@@ -15,86 +16,12 @@ from mpkc.passes.sem_allocate import KINDS as ALLOCATED
 from mpkc.runtime.machine import Machine
 from mpkc.runtime.neuron.isa import Program
 from mpkc.runtime.neuron.reader import read_isa
-from mpkc.runtime.neuron.simulator import simulate
+from mpkc.runtime.neuron.simulator import Result, simulate
 from mpkc.runtime.neuron.tile_operations import attribute_of
 from mpkc.semaphores import KINDS, MANUAL, Compiled, compile_program
 
-BASELINE = "barrier"
 Told = Callable[[int, int, str], None]
 """Is told how many steps are done, of how many, and what the next one is."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One program with one kind of semaphores.
-
-    Attributes:
-        latency: relative to barrier.
-        registers: that synchronization adds, the most on one engine.
-        paper: what the paper says of it; None where it says nothing.
-        remarks: what the compiler told.
-    """
-
-    program: str
-    kind: str
-    latency: float
-    time_ns: float
-    code_bytes: int
-    registers: int
-    semaphores: int
-    paper: Figures | None = None
-    remarks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A program that can't have a kind of semaphores, and why."""
-
-    program: str
-    kind: str
-    message: str
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """What becomes of one program when one parameter of the machine is another.
-
-    Attributes:
-        parameter, factor: what is multiplied by what.
-        latency: relative to barrier, by kind; as it is without the change in `before`.
-        best, best_before: the kind of the shortest time.
-    """
-
-    program: str
-    parameter: str
-    factor: float
-    latency: Mapping[str, float]
-    before: Mapping[str, float]
-    best: str
-    best_before: str
-
-    @property
-    def change(self) -> float:
-        """The largest change of a latency."""
-        return max(abs(self.latency[kind] - self.before[kind]) for kind in self.latency)
-
-    @property
-    def overtaken(self) -> bool:
-        """Whether barrier and the best kind beside it change places."""
-        return (self.best == BASELINE) != (self.best_before == BASELINE)
-
-
-@dataclass(frozen=True)
-class Table2:
-    """All rows, program by program in the order of the paper's table."""
-
-    device: str
-    rows: Sequence[Row]
-    refused: Sequence[Refused] = ()
-    sensitivity: Sequence[Sensitivity] = field(default_factory=tuple[Sensitivity, ...])
-
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -115,7 +42,7 @@ def streams_of(kernel: Kernel, sizes: Mapping[str, int], kind: str, machine: Mac
     """
     if kind == MANUAL:
         return place_by_hand(kernel, sizes, machine)
-    if kind == "unrolled":
+    if kind == UNROLLED:
         sizes = {**sizes, **kernel.unrolled}
     program = engine_program(parse_module(kernel.build(**sizes), f"{kernel.name}.mlir"))
     assert program is not None
@@ -136,89 +63,104 @@ def build(kernel: Kernel, sizes: Mapping[str, int], kind: str, machine: Machine)
 
 def time_of(built: Built, machine: Machine) -> float:
     """The ns that a program takes; raises RuntimeError where it does not come to its end."""
+    return run(built, machine).time_ns
+
+
+def run(built: Built, machine: Machine) -> Result:
+    """Simulate time alone; raises RuntimeError where a program does not come to its end."""
     floats = {each.name: 1.0 for each in built.program.arguments if is_float(attribute_of(each.type))}
     result = simulate(built.program, machine, built.bindings, floats, values=False)
     if not result.ok:
         raise RuntimeError(f"{built.program.name}, {built.kind}: {result.fault or result.deadlock}")
-    return result.time_ns
+    return result
 
 
 def bench_table2(
-    machine: Machine, programs: Sequence[str] = (), told: Told = lambda done, total, what: None, small: bool = False
+    machine: Machine,
+    programs: Sequence[str] = (),
+    told: Told = lambda done, total, what: None,
+    small: bool = False,
+    sensitivity: bool = False,
 ) -> Table2:
     """Compile and simulate.
 
     Args:
         programs: their names in the table, or those of their kernels; all where there is none.
         small: at reduced sizes, which the paper says nothing of.
+        sensitivity: also with each parameter of the machine 25 % up and down: barrier, auto, and what is best beside
+            barrier and unrolled.
 
     Raises:
         KeyError: for a program that there is not.
     """
-    rows: list[Row] = []
-    refused: list[Refused] = []
-    chosen = list(_chosen(programs))
-    total = sum(len(kinds_of(kernel)) for _, kernel in chosen)
-    for of_paper, kernel in chosen:
-        barrier = 0.0
-        for kind in kinds_of(kernel):
-            told(len(rows) + len(refused), total, f"{of_paper.program} {kind}")
-            try:
-                built = build(kernel, kernel.small if small else kernel.full, kind, machine)
-            except OpError as err:
-                refused.append(Refused(of_paper.program, kind, err.message))
-                continue
-            time = time_of(built, machine)
-            barrier = barrier or time
-            rows.append(_row(of_paper, built, time, time / barrier, machine))
-    return Table2(machine.name, rows, refused)
-
-
-def bench_sensitivity(
-    machine: Machine,
-    programs: Sequence[str] = (),
-    told: Told = lambda done, total, what: None,
-    small: bool = False,
-    kinds: Sequence[str] | None = None,
-) -> list[Sensitivity]:
-    """What each parameter of the machine does, 25 % up and down.
-
-    Args:
-        programs, small: see `bench_table2`.
-        kinds: to look at, barrier among them; all but unrolled where it is None.
-    """
-    found: list[Sensitivity] = []
-    chosen, varied = list(_chosen(programs)), list(variations(machine))
-    for number, (of_paper, kernel) in enumerate(chosen):
-        wanted = kinds or [kind for kind in kinds_of(kernel) if kind != "unrolled"]
+    chosen = [(of_paper, kernel, kind) for of_paper, kernel in _chosen(programs) for kind in kinds_of(kernel)]
+    found: dict[str, _Measured] = {}
+    for number, (of_paper, kernel, kind) in enumerate(chosen):
+        told(number, len(chosen), f"{of_paper.program} {kind}")
         sizes = kernel.small if small else kernel.full
-        all_built = [build(kernel, sizes, kind, machine) for kind in wanted]
-        before = {built.kind: time_of(built, machine) for built in all_built}
-        for at, variation in enumerate(varied):
-            told(number * len(varied) + at, len(chosen) * len(varied), f"{of_paper.program} {variation.parameter}")
-            times = {built.kind: time_of(built, variation.machine) for built in all_built}
-            found.append(_sensitivity(of_paper.program, variation, times, before))
-    return found
-
-
-def _sensitivity(
-    program: str, variation: Variation, times: Mapping[str, float], before: Mapping[str, float]
-) -> Sensitivity:
-    def relative(given: Mapping[str, float]) -> dict[str, float]:
-        return {kind: time / given[BASELINE] for kind, time in given.items()}
-
-    def best(given: Mapping[str, float]) -> str:
-        return min(given, key=lambda kind: given[kind])
-
-    return Sensitivity(
-        program,
-        variation.parameter,
-        variation.factor,
-        relative(times),
-        relative(before),
-        best(times),
-        best(before),
+        measured = found.setdefault(of_paper.program, _Measured(of_paper, kernel, sizes, machine))
+        measured.add(kind)
+        if sensitivity and kind == kinds_of(kernel)[-1]:
+            measured.vary()
+    return Table2(
+        machine.name,
+        [row for each in found.values() for row in each.rows],
+        [refused for each in found.values() for refused in each.refused],
+        [sensitive for each in found.values() for sensitive in each.sensitivity],
     )
+
+
+class _Measured:
+    """One program of the table: what has been found of it so far."""
+
+    def __init__(self, of_paper: PaperRow, kernel: Kernel, sizes: Mapping[str, int], machine: Machine):
+        self.of_paper, self.kernel, self.sizes, self.machine = of_paper, kernel, sizes, machine
+        self.rows: list[Row] = []
+        self.refused: list[Refused] = []
+        self.sensitivity: list[Sensitivity] = []
+        self.built: dict[str, Built] = {}
+
+    def add(self, kind: str) -> None:
+        """Compile and simulate it with a kind of semaphores, barrier first."""
+        try:
+            built = build(self.kernel, self.sizes, kind, self.machine)
+        except OpError as err:
+            self.refused.append(Refused(self.of_paper.program, kind, err.message))
+            return
+        self.rows.append(self.row(built, run(built, self.machine)))
+        if kind != UNROLLED:
+            self.built[kind] = built
+
+    def row(self, built: Built, result: Result) -> Row:
+        emission, time = built.compiled.emission, result.time_ns
+        return Row(
+            self.of_paper.program,
+            built.kind,
+            time / self.rows[0].time_ns if self.rows else 1.0,
+            time,
+            built.program.code_bytes(self.machine.instruction_bytes),
+            emission.added_registers,
+            len(built.program.semaphores),
+            self.of_paper.figures(built.kind),
+            tuple(built.compiled.remarks),
+            _busiest(result),
+        )
+
+    def vary(self) -> None:
+        """Simulate it on machines with one parameter changed; then let go of what was compiled."""
+        kinds = dict.fromkeys((BASELINE, AUTO, best_of(self.rows).kind))
+        varied = [self.built[kind] for kind in kinds if kind in self.built]
+        engines = {engine.name for engine in varied[0].program.engines}
+        for each in variations(self.machine, engines):
+            times = {built.kind: time_of(built, each.machine) for built in varied}
+            latency = {kind: time / times[BASELINE] for kind, time in times.items()}
+            self.sensitivity.append(Sensitivity(self.of_paper.program, each.parameter, each.factor, latency))
+        self.built.clear()
+
+
+def _busiest(result: Result) -> Busiest:
+    name, usage = max(result.engines.items(), key=lambda each: each[1].busy + each[1].control)
+    return Busiest(name, *(part / result.time_ns for part in (usage.busy, usage.control, usage.wait)))
 
 
 def _chosen(programs: Sequence[str]) -> Iterator[tuple[PaperRow, Kernel]]:
@@ -230,18 +172,3 @@ def _chosen(programs: Sequence[str]) -> Iterator[tuple[PaperRow, Kernel]]:
     for row in paper_rows():
         if row.kernel in KERNELS and (not programs or {row.program, row.kernel} & set(programs)):
             yield row, KERNELS[row.kernel]
-
-
-def _row(of_paper: PaperRow, built: Built, time: float, latency: float, machine: Machine) -> Row:
-    emission = built.compiled.emission
-    return Row(
-        of_paper.program,
-        built.kind,
-        latency,
-        time,
-        built.program.code_bytes(machine.instruction_bytes),
-        emission.added_registers,
-        len(built.program.semaphores),
-        of_paper.kinds.get(built.kind),
-        tuple(built.compiled.remarks),
-    )

@@ -1,6 +1,6 @@
 """A machine with one of its parameters changed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, fields, replace
 
 from mpkc.runtime.machine import Costs, Formula, InstructionCost, Machine
@@ -17,15 +17,18 @@ class Variation:
     machine: Machine
 
 
-def variations(machine: Machine) -> Iterator[Variation]:
+def variations(machine: Machine, engines: Collection[str] | None = None) -> Iterator[Variation]:
     """Each parameter that time depends on, 25 % less and 25 % more.
 
     These are the costs of control; the times of instructions by engine; and the latencies and the rates of transfers.
+
+    Args:
+        engines: that a program has; those of the machine where it is None.
     """
     changes: dict[str, Callable[[float], Machine]] = {
         cost.name: lambda factor, name=cost.name: scaled_cost(machine, name, factor) for cost in fields(Costs)
     }
-    for engine in machine.clocks:
+    for engine in machine.clocks if engines is None else filter(engines.__contains__, machine.clocks):
         changes[f"cycles of {engine}"] = lambda factor, engine=engine: scaled_cycles(machine, engine, factor)
     if any(cost.transfer for cost in machine.instructions.values()):
         changes["latency of transfers"] = lambda factor: scaled_transfers(machine, factor, 1.0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpkc.cli.common import json_option, print_json, print_table, table
+from mpkc.cli.common import json_option, output_file, print_json, print_table, table
 
 if TYPE_CHECKING:
     from mpkc.bench.host import HostBenchmark
@@ -30,6 +30,7 @@ BUSY = 0.1  # load average for each core
 )
 @click.option("--small", is_flag=True, help="semaphores: at reduced sizes, for a quick look.")
 @click.option("--sensitivity", is_flag=True, help="semaphores: also with each parameter of the device 25 % off.")
+@click.option("--svg", "svg_path", type=output_file, metavar="OUT.SVG", help="semaphores: draw the latencies.")
 @click.option("--emit", metavar="PROGRAM", help="semaphores: print that tile program, and nothing else.")
 @json_option
 def bench(
@@ -40,6 +41,7 @@ def bench(
     kernels: tuple[str, ...],
     small: bool,
     sensitivity: bool,
+    svg_path: str | None,
     emit: str | None,
     as_json: bool,
 ) -> None:
@@ -65,7 +67,7 @@ def bench(
         case "tgraph":
             failed = bench_tgraph(as_json)
         case "semaphores":
-            failed = bench_table2(device, kernels, small, sensitivity, emit, as_json)
+            failed = bench_table2(device, kernels, small, sensitivity, svg_path, emit, as_json)
         case _:
             failed = bench_semaphores_scale(as_json)
     if failed:
@@ -100,13 +102,19 @@ def bench_tgraph(as_json: bool) -> bool:
 
 
 def bench_table2(
-    device: str, kernels: tuple[str, ...], small: bool, sensitivity: bool, emit: str | None, as_json: bool
+    device: str,
+    kernels: tuple[str, ...],
+    small: bool,
+    sensitivity: bool,
+    svg_path: str | None,
+    emit: str | None,
+    as_json: bool,
 ) -> bool:
     """Simulate the programs of the paper's table and report, or print one."""
     from mpkc.cli.bench_semaphores import bench_semaphores, emit_kernel
 
     if emit is None:
-        bench_semaphores(device, kernels, sensitivity, small, as_json)
+        bench_semaphores(device, kernels, sensitivity, small, svg_path, as_json)
     else:
         emit_kernel(emit)
     return False

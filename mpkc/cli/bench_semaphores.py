@@ -8,36 +8,37 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpkc.cli.common import print_json, print_table, table
+from mpkc.cli.common import print_json, print_table, table, write_output
 from mpkc.cli.engines import device_named
 from mpkc.cli.errors import UserError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from mpkc.bench.table2 import Row, Sensitivity, Table2
+    from mpkc.bench.rows import Row, Table2
 
 NUMBERS = ("latency", "paper", "code", "paper ", "registers", "paper  ", "semaphores", "paper   ")
 KIB = 1024
 
 
-def bench_semaphores(device: str, programs: Sequence[str], sensitivity: bool, small: bool, as_json: bool) -> None:
-    """Compile, simulate and report."""
-    from dataclasses import replace
-
-    from mpkc.bench.table2 import bench_sensitivity, bench_table2
+def bench_semaphores(
+    device: str, programs: Sequence[str], sensitivity: bool, small: bool, svg_path: str | None, as_json: bool
+) -> None:
+    """Compile, simulate and report; draw a chart where there is a path for it."""
+    from mpkc.bench.table2 import bench_table2
+    from mpkc.bench.table2_svg import chart
 
     machine = device_named(device)
     try:
         with bar_progress() as told:
-            result = bench_table2(machine, programs, told, small)
-            if sensitivity:
-                result = replace(result, sensitivity=bench_sensitivity(machine, programs, told, small))
+            result = bench_table2(machine, programs, told, small, sensitivity)
     except KeyError as err:
         raise UserError(f"error: {err.args[0]}") from err
+    if svg_path:
+        write_output(chart(result), svg_path)
     if as_json:
         return print_json(result.to_json())
-    print_table(figures(result), *([influences(result.sensitivity)] if sensitivity else []))
+    print_table(figures(result), *([influences(result)] if sensitivity else []))
     click.echo(f"\ntimes are those of {result.device}; latency is relative to barrier; paper: barrier-free, table 2")
 
 
@@ -80,16 +81,15 @@ def _kib(count: int) -> str:
     return f"{count / KIB:,.1f} KiB"
 
 
-def influences(found: Sequence["Sensitivity"]) -> "Table":
+def influences(result: "Table2") -> "Table":
     """What becomes of the best kind beside barrier, for each program and parameter."""
     headings = ("kind", "as it is", "25 % less", "25 % more")
     shown = table("program", "parameter", *headings, "", right=headings[1:])
-    for (program, parameter), both in groupby(found, key=lambda each: (each.program, each.parameter)):
-        less, more = both
-        best = min((kind for kind in less.before if kind != "barrier"), key=lambda kind: less.before[kind])
-        latencies = (less.before[best], less.latency[best], more.latency[best])
-        told = "other winner" if less.overtaken or more.overtaken else ""
-        shown.add_row(program, parameter, best, *(f"{latency:.2f}" for latency in latencies), told)
+    for (program, parameter), both in groupby(result.sensitivity, key=lambda each: (each.program, each.parameter)):
+        best, (less, more) = result.best(program), both
+        latencies = (best.latency, less.latency[best.kind], more.latency[best.kind])
+        told = "other winner" if any(map(result.overtaken, (less, more))) else ""
+        shown.add_row(program, parameter, best.kind, *(f"{latency:.2f}" for latency in latencies), told)
     return shown
 
 

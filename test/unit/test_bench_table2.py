@@ -2,7 +2,8 @@
 
 import json
 import re
-from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
@@ -10,7 +11,9 @@ from click.testing import CliRunner
 from mpkc.bench import table2
 from mpkc.bench.kernels import KERNELS, Kernel
 from mpkc.bench.paper import paper_rows
-from mpkc.bench.table2 import Row, Sensitivity, Table2, bench_sensitivity, bench_table2
+from mpkc.bench.rows import Row, Sensitivity, Table2
+from mpkc.bench.table2 import bench_table2
+from mpkc.bench.table2_svg import COLOURS, chart
 from mpkc.bench.variations import FACTORS, scaled_transfers, variations
 from mpkc.cli import main
 from mpkc.runtime.machine import Work, machine
@@ -113,36 +116,67 @@ def test_transfers_can_be_changed_alone() -> None:
 
 
 def test_sensitivity(small: Kernel) -> None:
-    kinds = ("barrier", "per-loop")
-    found = bench_sensitivity(TRN2, kinds=kinds)
-    assert len(found) == len(FACTORS) * len({each.parameter for each in found})
-    cheaper, dearer = (each for each in found if each.parameter == "barrier")
-    assert cheaper.latency["per-loop"] > cheaper.before["per-loop"] > dearer.latency["per-loop"]
-    assert dearer.change > 0
-    assert not any(each.overtaken for each in found)
-    free = replace(TRN2, costs=replace(TRN2.costs, barrier=0.0))
-    assert table2.time_of(table2.build(small, small.full, "barrier", free), free) > 0
+    result = bench_table2(TRN2, sensitivity=True)
+    found = result.sensitivity
+    parameters = {each.parameter for each in found}
+    assert len(found) == len(FACTORS) * len(parameters)
+    assert "cycles of vector" in parameters
+    assert "cycles of tensor" not in parameters  # there is no such engine in the program
+    kinds = {"barrier", "auto", result.best("add_many_loop").kind}
+    assert all(each.latency.keys() == kinds for each in found)
+    less, more = (each for each in found if each.parameter == "barrier")
+    assert less.latency["auto"] > result.kinds("add_many_loop")["auto"].latency > more.latency["auto"]
+    assert not any(map(result.overtaken, found))
+
+
+def test_records_go_through_json(small: Kernel) -> None:
+    result = bench_table2(TRN2, sensitivity=True)
+    assert Table2.from_json(json.loads(json.dumps(result.to_json()))) == result
+
+
+def test_the_busiest_engine(small: Kernel) -> None:
+    """Its parts are parts of the time; an engine at its end has none for what is left."""
+    for row in bench_table2(TRN2).rows:
+        assert row.busiest is not None
+        parts = (row.busiest.busy, row.busiest.control, row.busiest.wait)
+        assert min(parts) >= 0
+        assert 0 < sum(parts) <= 1 + 1e-9
+        assert row.busiest.engine in ("load", "vector", "store")
+
+
+def test_auto_is_held_to_what_is_better_in_the_paper() -> None:
+    held = {row.program: figures for row in paper_rows() if (figures := row.figures("auto"))}
+    assert [each.latency for each in held.values()] == [0.22, 0.74, 0.86, 0.56, 0.71, 0.55, 0.81, 0.79, 0.79]
+    spent = [(held[program].registers, held[program].semaphores) for program in ("adamw", "moe_384")]
+    assert spent == [(5, 10), (4, 21)]
+    assert paper_rows()[0].figures("per-instruction") is None
 
 
 ROWS = [
     Row("add_many_loop", "barrier", 1.0, 1000.0, 2560, 0, 3),
     Row("add_many_loop", "per-loop", 0.25, 250.0, 1740, 3, 4, paper_rows()[0].kinds["per-loop"]),
+    Row("add_many_loop", "auto", 0.4, 400.0, 1740, 3, 4),
 ]
 SENSITIVE = [
-    Sensitivity(
-        "add_many_loop", "barrier", factor, {"barrier": 1, "per-loop": x}, {"barrier": 1, "per-loop": 0.25}, *best
-    )
-    for factor, x, best in ((0.75, 1.5, ("barrier", "per-loop")), (1.25, 0.2, ("per-loop", "per-loop")))
+    Sensitivity("add_many_loop", "barrier", factor, {"barrier": 1, "per-loop": x, "auto": auto})
+    for factor, x, auto in ((0.75, 0.5, 1.1), (1.25, 0.2, 0.4))
 ]
+TABLE = Table2("trn2", ROWS, (), SENSITIVE)
 
 
-def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table2, "bench_table2", lambda *_: Table2("trn2", ROWS))
-    monkeypatch.setattr(table2, "bench_sensitivity", lambda *_: SENSITIVE)
-    shown = CliRunner().invoke(main, ["bench", "semaphores", "--sensitivity"]).stdout
+def test_who_wins() -> None:
+    assert TABLE.best("add_many_loop").kind == "per-loop"
+    assert [TABLE.overtaken(each) for each in SENSITIVE] == [True, False]
+
+
+def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(table2, "bench_table2", lambda *_: TABLE)
+    drawn = tmp_path / "table2.svg"
+    shown = CliRunner().invoke(main, ["bench", "semaphores", "--sensitivity", "--svg", str(drawn)]).stdout
     assert "add_many_loop  barrier   1.00" in shown
     assert "               per-loop  0.25     0.30   1.7 KiB  1.7 KiB  3          4        4           4" in shown
-    assert re.search(r"barrier +per-loop +0\.25 +1\.50 +0\.20 +other winner", shown)
+    assert re.search(r"barrier +per-loop +0\.25 +0\.50 +0\.20 +other winner", shown)
+    assert drawn.read_text() == chart(TABLE)
     answer = json.loads(CliRunner().invoke(main, ["bench", "semaphores", "--json"]).stdout)
     row = answer["rows"][1]
     assert {key: row[key] for key in ("program", "kind", "latency", "code_bytes", "registers", "semaphores")} == {
@@ -151,17 +185,28 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     }  # fmt: skip
 
 
+def test_the_chart() -> None:
+    """A bar for each kind that is shown, as long as its latency, and the paper's mark where it has a figure."""
+    drawn = ElementTree.fromstring(chart(TABLE))
+    svg = "{http://www.w3.org/2000/svg}"
+    bars = [each for each in drawn.iter(f"{svg}g")]
+    assert [bar.findtext(f"{svg}title") for bar in bars] == [
+        "add_many_loop, per-loop: 0.25; the paper: 0.30",
+        "add_many_loop, auto: 0.40",
+    ]
+    rectangles = [bar.findall(f"{svg}rect") for bar in bars]
+    assert [len(each) for each in rectangles] == [2, 1]
+    (loop, mark), (auto,) = rectangles
+    assert float(auto.get("width", 0)) / float(loop.get("width", 0)) == pytest.approx(0.4 / 0.25)
+    middle = float(mark.get("x", 0)) + float(mark.get("width", 0)) / 2 - float(loop.get("x", 0))
+    assert middle / float(loop.get("width", 0)) == pytest.approx(0.3 / 0.25)
+    assert [each.get("fill") for each in (loop, auto)] == [COLOURS["per-loop"], COLOURS["auto"]]
+    assert "prefers-color-scheme: dark" in chart(TABLE)
+
+
 def test_a_program_can_be_printed() -> None:
     printed = CliRunner().invoke(main, ["bench", "semaphores", "--emit", "add_many_loop"])
     assert printed.stdout == KERNELS["addmany"].build(**KERNELS["addmany"].full)
     refused = CliRunner().invoke(main, ["bench", "semaphores", "--emit", "sort"])
     assert refused.exit_code == 2
     assert CliRunner().invoke(main, ["bench", "semaphores", "--kernel", "sort"]).exit_code == 2
-
-
-def test_fits_of_the_paper() -> None:
-    """AdamW at full size, which the fit of trn2 has not seen."""
-    rows = {row.kind: row for row in bench_table2(TRN2, ["adamw"]).rows}
-    for kind in ("per-loop", "unrolled"):
-        assert rows[kind].paper is not None
-        assert abs(rows[kind].latency - rows[kind].paper.latency) <= 0.1
