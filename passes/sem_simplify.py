@@ -296,7 +296,7 @@ def _key(op: Operation) -> Key:
         return kind, op.results[0].type, id(op.operands[0])
     if kind in SCALAR_OPS:
         return _scalar_key(kind, op.operands)
-    return kind, op.results[0].type, *map(id, op.operands), *sorted(map(str, op.properties.values()))
+    return kind, op.results[0].type, *map(id, op.operands), *(op.properties[name] for name in sorted(op.properties))
 
 
 def _constant_key(attr: Attribute, type_: Attribute) -> Key:

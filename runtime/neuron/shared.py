@@ -15,7 +15,7 @@ from mpkc.dialects.sem_streams import StreamOp, StreamsOp, WaitOp
 from mpkc.dialects.tile_types import is_float, space_of
 from mpkc.runtime.machine import Machine
 from mpkc.runtime.neuron import isa as text
-from mpkc.runtime.neuron.isa import Argument, Buffer, Value
+from mpkc.runtime.neuron.isa import Argument, Buffer, Value, View
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Shared:
         names: of arguments and buffers.
         semaphores: the number of each.
         floats: the float that a value is: a constant, or the name of an argument.
+        views: the parts of buffers that no register decides, as far as they were asked for.
     """
 
     def __init__(self, streams: StreamsOp, machine: Machine):
@@ -46,6 +47,7 @@ class Shared:
         self.floats: dict[SSAValue, float | text.ArgumentRef] = {}
         self.semaphores = {name: number for number, name in enumerate(streams.semaphore_names)}
         self.buffers: dict[SSAValue, Buffer] = {}
+        self.views: dict[SSAValue, View] = {}
         self.arguments: list[Argument] = []
         self.values: dict[str, Value] = {}
         self._signalled: dict[str, str] = {}

@@ -36,6 +36,8 @@ def tile_operand(op: Operation, value: SSAValue, values: Mapping[SSAValue, Opera
     Raises:
         OpError: a view of a view.
     """
+    if (known := shared.views.get(value)) is not None:
+        return known
     if not isa(value.type, MemRefType):
         number = shared.floats.get(value)
         return Number(values[value] if number is None else number, str(value.type))
@@ -50,7 +52,10 @@ def tile_operand(op: Operation, value: SSAValue, values: Mapping[SSAValue, Opera
     (offset,) = _mixed(cast.static_offsets.iter_values(), cast.offsets, values)
     sizes = _mixed(cast.static_sizes.iter_values(), cast.sizes, values)
     strides = _mixed(cast.static_strides.iter_values(), cast.strides, values)
-    return View(buffer.name, offset, sizes, strides, buffer.element)
+    view = View(buffer.name, offset, sizes, strides, buffer.element)
+    if len(cast.operands) == 1:
+        shared.views[value] = view
+    return view
 
 
 def _strides(sizes: Sequence[int]) -> tuple[int, ...]:
