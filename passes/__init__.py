@@ -21,14 +21,17 @@ PASSES = {
     "tgraph-unpack": "UnpackPass",
     "tile-extract-dependencies": "ExtractDependenciesPass",
     "sem-unroll": "UnrollPass",
+    "sem-imply-dependencies": "ImplyDependenciesPass",
     "sem-order-transfers": "OrderTransfersPass",
     "sem-allocate": "AllocatePass",
     "sem-lower-views": "LowerViewsPass",
     "sem-simplify": "SimplifyPass",
+    "sem-carry-thresholds": "CarryThresholdsPass",
     "sem-use-indices": "UseIndicesPass",
     "sem-hoist-waits": "HoistWaitsPass",
     "sem-order-waits": "OrderWaitsPass",
     "sem-drop-counters": "DropCountersPass",
+    "sem-sink-steps": "SinkStepsPass",
     "sem-rematerialize": "RematerializePass",
 }
 

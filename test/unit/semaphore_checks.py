@@ -22,6 +22,7 @@ from xdsl.transforms.loop_invariant_code_motion import LoopInvariantCodeMotionPa
 from mpkc.dialects.sem_streams import BarrierOp, StreamsOp
 from mpkc.parsing import new_context
 from mpkc.passes.sem_allocate import Allocation, allocate
+from mpkc.passes.sem_carry_thresholds import carry_thresholds
 from mpkc.passes.sem_drop_counters import drop_counters
 from mpkc.passes.sem_hoist_waits import hoist_waits
 from mpkc.passes.sem_order_waits import order_waits
@@ -129,6 +130,8 @@ def _simplify(streams: StreamsOp) -> None:
 
 
 def _make_lean(streams: StreamsOp) -> None:
+    simplify(streams)
+    carry_thresholds(streams)
     simplify(streams)
     use_indices(streams)
     simplify(streams)
