@@ -133,7 +133,7 @@ Lemma counter_fits : forall s n v c d e, met (s, n) (v, n) -> epoch_fits s -> In
   N_of m (producer d) * value (mono (i_regs m v e)) (loop_of P (producer d)) < M.
 Proof.
   intros s n v c d e MT FT Hd He. destruct (proj1 (FT c d Hd) e He) as [(k & most & K & Pe & Rl & HM & HB)|HB].
-  - destruct (epochs_keep_the_bound m keeps_trip number epochs EP s n v n k e _ most MT K Pe Rl HM) as [A _].
+  - destruct (epochs_keep_the_bound m keeps_trip number epochs EP s n v n k e _ 0 most MT K Pe Rl HM) as [A _].
     unfold value. rewrite (proj2 (Nat.eqb_neq _ top)).
     + eapply Nat.le_lt_trans; [|exact HB]. apply Nat.mul_le_mono_l. assumption.
     + intro E. rewrite E in Rl. apply (ep_place _ _ _ EP k K), (under_top m), (ep_inside _ _ _ EP k); assumption.
@@ -152,25 +152,30 @@ Proof.
   assert (OB := owed_base m AL number epochs EP base t v e i d B R Hd EI).
   destruct (AL i d Hd) as [(_ & IP & SG) A]. assert (RL0 := RL). destruct RL as [_ IV].
   destruct (IV (engine_of P (producer d))) as [C [done O]].
-  assert (SB := sema_bounded m _ _ _ _ _ _ _ (loop_of P (producer d)) O (c_active _ _ _ _ _ _ C _)).
+  assert (SB := sema_bounded m _ _ _ _ _ _ _ (loop_of P (producer d)) (share P (producer d)) O (c_active _ _ _ _ _ _ C _)).
   destruct (sema_decodes m W _ _ _ _ _ _ _ (producer d) O eq_refl IP SG) as (_ & _ & _ & _ & _ & HK).
   assert (V := fun e' => value_base m number epochs EP base t v e' (loop_of P (producer d)) B R).
   destruct (IV e) as [Ce _]. assert (Ve := V e). rewrite (r_mono _ _ _ _ _ _ Ce) in Ve.
   assert (Vp := V (engine_of P (producer d))). rewrite (r_mono _ _ _ _ _ _ C) in Vp.
   assert (Be := CF e (or_introl (eq_sym EI))). assert (Bp := CF _ (or_intror eq_refl)).
   unfold word_passes, passes.
-  rewrite (word_wait_value m M M_pos true (i_regs m v e)); auto.
-  - rewrite WS, Nat.mod_small; [tauto|]. rewrite (b_sema _ _ _ _ R) in SB.
+  assert (EW : word_mul M (mask m (i_regs m u e) d) (word_owed m M true (i_regs m u e) d) =
+    mask m (i_regs m v e) d * owed m (i_regs m v e) d).
+  { apply (word_owed_value m M M_pos true (i_regs m v e)); auto.
+    - rewrite (mask_base m base t v e d R). exact MB.
+    - eapply Nat.le_lt_trans; [|exact Be]. apply Nat.mul_le_mono_l. lia.
+    - intros _ _. nia.
+    - intros l Hl. assert (TM := proj2 (FT i d Hd) l Hl). rewrite EI, <- (proj1 (TE l Hl)) in TM.
+      rewrite (trips_base m base t v) by assumption. exact TM.
+    - discriminate.
+    - intro N. destruct (CE N) as [L1 L2]. assert (UK := fun j => b_started _ _ _ _ R e (carrier d) j (loop_of P (producer d))).
+      assert (A' : under P (carrier d) (loop_of P (producer d)) /\ 1 <= distance d) by (destruct A; try congruence; auto).
+      rewrite !UK by (tauto || lia). nia. }
+  unfold wait_value. rewrite (threshold_value m M M_pos true _ _ _ EW HK).
+  - unfold reached. rewrite WS, Nat.mod_small; [tauto|]. rewrite (b_sema _ _ _ _ R) in SB.
     eapply Nat.le_lt_trans; [|exact Bp]. rewrite Vp, Nat.mul_add_distr_l in SB. unfold N_of. lia.
-  - rewrite (mask_base m base t v e d R). exact MB.
-  - eapply Nat.le_lt_trans; [|exact Be]. apply Nat.mul_le_mono_l. lia.
-  - intros _ _. nia.
-  - intros l Hl. assert (TM := proj2 (FT i d Hd) l Hl). rewrite EI, <- (proj1 (TE l Hl)) in TM.
-    rewrite (trips_base m base t v) by assumption. exact TM.
-  - discriminate.
-  - intro N. destruct (CE N) as [L1 L2]. assert (UK := fun j => b_started _ _ _ _ R e (carrier d) j (loop_of P (producer d))).
-    assert (A' : under P (carrier d) (loop_of P (producer d)) /\ 1 <= distance d) by (destruct A; try congruence; auto).
-    rewrite !UK by (tauto || lia). nia.
+  - rewrite (mask_base m base t v e d R). assert (OW : owed m (i_regs m v e) d <= value (mono (i_regs m v e)) (loop_of P (producer d))) by lia.
+    destruct MB as [-> | ->]; rewrite ?Nat.mul_0_l, ?Nat.mul_1_l; [lia | nia].
 Qed.
 
 Lemma epoch_word_waits : forall s n v u e i sh', met (s, n) (v, n) -> wraps m M v u -> epoch_fits s ->
@@ -189,7 +194,7 @@ Lemma wraps_restart : forall v u k, wraps m M v u -> wraps m M (restart m epochs
 Proof.
   intros v u k (E & WS & WM & WT & WP & WB). split; [assumption|]. simpl.
   split; [|split; [|split; [|split]]].
-  - intros l e. destruct (_ && _); [rewrite Nat.mod_0_l; lia | apply WS].
+  - intros l e g. destruct (_ && _); [rewrite Nat.mod_0_l; lia | apply WS].
   - intros e l. destruct (parts _ e); [|apply WM]. simpl. destruct (resets _ l); [rewrite Nat.mod_0_l; lia | apply WM].
   - intros e l. destruct (parts _ e); apply WT.
   - intros e S k' Q. destruct (parts _ e); [|apply WP]. simpl. destruct (resets _ Q); [rewrite Nat.mod_0_l; lia | apply WP].

@@ -59,7 +59,7 @@ Inductive meeting : State * counts -> label + nat -> State * counts -> Prop :=
 End Meeting.
 Definition unchanged {State} (k : nat) (x : State) := x.
 Definition restart (k : nat) (t : impl m) : impl m := Impl m (i_shared m t)
-  (fun l e => if parts (epochs k) e && resets (epochs k) l then 0 else i_sema m t l e)
+  (fun l e g => if parts (epochs k) e && resets (epochs k) l then 0 else i_sema m t l e g)
   (fun e => let r := i_regs m t e in if parts (epochs k) e then
     Regs (fun l => if resets (epochs k) l then 0 else mono r l) (trips r)
       (fun S j Q => if resets (epochs k) Q then 0 else past r S j Q)
@@ -73,7 +73,7 @@ Definition epoch_step := meeting (impl_step m keeps_trip) (i_shared m) restart.
 Definition bases := engine -> loop -> nat.
 Record restarted (base : bases) (t v : impl m) : Prop := {
   b_shared : i_shared m t = i_shared m v;
-  b_sema : forall l e, i_sema m t l e = i_sema m v l e + length (members m e l) * base e l;
+  b_sema : forall l e g, i_sema m t l e g = i_sema m v l e g + length (members m e l g) * base e l;
   b_mono : forall e l, mono (i_regs m t e) l = mono (i_regs m v e) l + base e l;
   b_trips : forall e l, trips (i_regs m t e) l = trips (i_regs m v e) l;
   b_past : forall e S j Q, under P S Q -> 1 <= j -> past (i_regs m v e) S j Q = past (i_regs m t e) S j Q - base e Q;
@@ -145,7 +145,7 @@ Proof.
     eapply suffix_in; [eapply good_suffix; [exact (c_good _ _ _ _ _ _ C) | left; reflexivity] | left; reflexivity]. }
   destruct EI as [<- <-].
   assert (KTd : forall l, reads_trip m d l -> keeps_trip l = true) by (intros; apply KT; exists i, d; auto).
-  unfold passes, wait_value. rewrite (owed_base base t v _ i d B R Hd eq_refl), (b_sema _ _ _ R), (mask_base base t v _ d R).
+  unfold passes, wait_value, reached. rewrite (owed_base base t v _ i d B R Hd eq_refl), (b_sema _ _ _ R), (mask_base base t v _ d R).
   fold (N_of m (producer d)). rewrite <- (even_dep base i d B Hd), <- restart_exact by lia.
   destruct (mask_exact m W keeps_trip _ _ _ _ _ d C US A KTd) as [[-> _]|[-> _]];
   [rewrite !Nat.mul_0_l | rewrite !Nat.mul_1_l]; reflexivity.
@@ -164,26 +164,29 @@ Proof.
     destruct (S =? l).
     + destruct j as [|[|j]]; [lia | rewrite V; lia | apply BB; [assumption | lia]].
     + destruct (parent P S =? l); [rewrite V; lia | apply BB; assumption].
-  - intros l e0. unfold signal. destruct (_ && _ && _); rewrite BE; lia.
+  - intros l e0 g. unfold signal. destruct (_ && _ && _); rewrite BE; lia.
 Qed.
 
 (** ** At a meeting each semaphore that is reset has counted whole rounds *)
-Lemma whole_rounds : forall s t e k l, related m keeps_trip s t -> k < number -> resets (epochs k) l = true ->
+Lemma whole_rounds : forall s t e k l g, related m keeps_trip s t -> k < number -> resets (epochs k) l = true ->
   in_flight m (i_shared m t) e = [] -> (exists fs, conts m (i_shared m t) e = (place (epochs k), []) :: fs) ->
-  i_sema m t l e = length (members m e l) * entries (s_hist m s e) l.
+  i_sema m t l e g = length (members m e l g) * entries (s_hist m s e) l.
 Proof.
-  intros s t e k l [ES IV] K R Q [fs F]. destruct (IV e) as [C [done O]]. rewrite ES in C, O. rewrite Q in O. rewrite F in C, O.
-  rewrite (o_sema _ _ _ _ _ _ _ _ O).
-  destruct (in_dec Nat.eq_dec l (loops ((place (epochs k), []) :: fs))) as [A|A].
-  - assert (l = place (epochs k)).
-    { assert (U := ep_inside EP k l K R).
-      assert (U' := good_in_under m W _ _ (c_good _ _ _ _ _ _ C) _ _ _ eq_refl _ A).
-      symmetry. apply (under_eq m W); [assumption|]. apply (under_depth m W) in U, U'. lia. }
-    subst l. assert (C1 := c_active _ _ _ _ _ _ C _ A).
-    destruct (o_active _ _ _ _ _ _ _ _ O _ [] (or_introl eq_refl)) as (pre & E1 & E2).
-    simpl in E1, E2. rewrite app_nil_r in E1, E2. subst pre. rewrite E2, app_length, rounds_length.
-    destruct (entries (s_hist m s e) (place (epochs k))); simpl; [lia|]. rewrite Nat.sub_0_r. lia.
-  - assert (E := o_idle _ _ _ _ _ _ _ _ O _ A). simpl in E. rewrite app_nil_r in E. rewrite E, rounds_length. lia.
+  intros s t e k l g [ES IV] K R Q [fs F]. destruct (IV e) as [C [done O]]. rewrite ES in C, O. rewrite Q in O. rewrite F in C, O.
+  rewrite (o_sema _ _ _ _ _ _ _ _ O). unfold updates.
+  assert (E : runs m l done = rounds (entries (s_hist m s e) l) (instrs (body P e l))).
+  { destruct (in_dec Nat.eq_dec l (loops ((place (epochs k), []) :: fs))) as [A|A].
+    - assert (l = place (epochs k)).
+      { assert (U := ep_inside EP k l K R).
+        assert (U' := good_in_under m W _ _ (c_good _ _ _ _ _ _ C) _ _ _ eq_refl _ A).
+        symmetry. apply (under_eq m W); [assumption|]. apply (under_depth m W) in U, U'. lia. }
+      subst l. assert (C1 := c_active _ _ _ _ _ _ C _ A).
+      destruct (o_active _ _ _ _ _ _ _ _ O _ [] (or_introl eq_refl)) as (pre & E1 & E2).
+      simpl in E1, E2. rewrite app_nil_r in E1, E2. subst pre. rewrite E2.
+      destruct (entries (s_hist m s e) (place (epochs k))) as [|n]; [lia|]. simpl (S n - 1). rewrite Nat.sub_0_r.
+      symmetry. apply rounds_S.
+    - assert (E := o_idle _ _ _ _ _ _ _ _ O _ A). simpl in E. rewrite app_nil_r in E. exact E. }
+  rewrite E, filter_rounds, rounds_length. unfold members. lia.
 Qed.
 Definition rebase (k : nat) (s : spec m) (base : bases) : bases := fun e l =>
   if parts (epochs k) e && resets (epochs k) l then entries (s_hist m s e) l else base e l.
@@ -206,7 +209,7 @@ Proof.
   { intros e l NT. destruct RL as [_ IV]. destruct (IV e) as [C _]. rewrite <- (r_mono _ _ _ _ _ _ C).
     unfold value. rewrite (proj2 (Nat.eqb_neq l top)) by assumption. reflexivity. }
   constructor; simpl; auto; unfold rebase.
-  - intros l e. destruct (parts (epochs k) e) eqn:Pe; [|apply BE]. destruct (resets (epochs k) l) eqn:R; [|apply BE].
+  - intros l e g. destruct (parts (epochs k) e) eqn:Pe; [|apply BE]. destruct (resets (epochs k) l) eqn:R; [|apply BE].
     simpl. destruct (AH e Pe) as [(_ & _ & F) Q]. eapply whole_rounds; eauto.
   - intros e l. destruct (parts (epochs k) e); [|apply BM]. simpl. destruct (resets (epochs k) l) eqn:R; [|apply BM].
     apply MT. auto.
@@ -366,13 +369,13 @@ Proof.
 Qed.
 
 (** ** The bound: what [every] iterations add, whatever ran before *)
-Theorem epochs_keep_the_bound : forall s n v n' k e l most, met (s, n) (v, n') -> k < number ->
+Theorem epochs_keep_the_bound : forall s n v n' k e l g most, met (s, n) (v, n') -> k < number ->
   parts (epochs k) e = true -> resets (epochs k) l = true ->
   (forall i, s_hist m s e (place (epochs k)) i l <= most) ->
   mono (i_regs m v e) l <= every (epochs k) * most /\
-  i_sema m v l e <= length (members m e l) * (every (epochs k) * most).
+  i_sema m v l e g <= length (members m e l g) * (every (epochs k) * most).
 Proof.
-  intros s n v n' k e l most (t & base & RL & B & R & AS & _) K Pe Rl HM. simpl in *.
+  intros s n v n' k e l g most (t & base & RL & B & R & AS & _) K Pe Rl HM. simpl in *.
   destruct (AS k e K Pe) as (X & E & U & _ & L & _). assert (Ul := ep_inside EP k l K Rl).
   destruct RL as [_ IV]. destruct (IV e) as [C [done O]].
   assert (NT : l <> top) by (intros ->; apply (ep_place EP k K), under_top; assumption).
@@ -383,9 +386,9 @@ Proof.
     specialize (HM (S (X + x))). lia. }
   assert (MB := b_mono _ _ _ R e l). assert (RM := r_mono _ _ _ _ _ _ C l). unfold value in RM.
   rewrite (proj2 (Nat.eqb_neq l top)) in RM by assumption.
-  assert (SB := sema_bounded m _ _ _ _ _ _ _ l O (c_active _ _ _ _ _ _ C l)). rewrite (b_sema _ _ _ R) in SB.
-  split; [lia|]. assert (length (members m e l) * entries (s_hist m s e) l <=
-    length (members m e l) * base e l + length (members m e l) * (every (epochs k) * most)); [|lia].
+  assert (SB := sema_bounded m _ _ _ _ _ _ _ l g O (c_active _ _ _ _ _ _ C l)). rewrite (b_sema _ _ _ R) in SB.
+  split; [lia|]. assert (length (members m e l g) * entries (s_hist m s e) l <=
+    length (members m e l g) * base e l + length (members m e l g) * (every (epochs k) * most)); [|lia].
   rewrite <- Nat.mul_add_distr_l. apply Nat.mul_le_mono_l. assumption.
 Qed.
 End Epochs.

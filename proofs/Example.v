@@ -25,7 +25,7 @@ Definition example_deps (c : instr) : list dep := match c with
           Build_dep P A 1 true true (Some (-1)%Z)]  (* one iteration of A back, there up to the next one of B *)
   | 5 => [Build_dep X A 2 true true None]           (* two of A back, from a history *)
   | _ => [] end.
-Definition example_program : program := tables example_tree (fun _ => true).
+Definition example_program : program := tables example_tree (fun _ => true) (fun i => if i =? X then 1 else 0).
 
 (** The control state of an engine says how often it entered each loop in its current run. *)
 Definition example : machine := {|

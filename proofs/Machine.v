@@ -98,11 +98,14 @@ Definition spec_start d c : spec := Spec (start d c) (fun _ => hist_start) (fun 
 
 (** ** Implementation *)
 
-(** The producers that share the semaphore of a loop and an engine, in program order; K counts from 1. *)
-Definition members e l := filter (signals P) (instrs (body P e l)).
+(** The producers that share a semaphore of a loop and an engine, in program order; K counts from 1. One number for all is
+    `per-loop`, one for each is `per-instruction`. *)
+Definition semaphores := loop -> engine -> nat -> nat.
+Definition member (g : nat) (i : instr) : bool := signals P i && (share P i =? g).
+Definition members e l g := filter (member g) (instrs (body P e l)).
 Fixpoint index (i : instr) (l : list instr) := match l with [] => 0 | x :: r => if x =? i then 0 else S (index i r) end.
-Definition N_of (p : instr) := length (members (engine_of P p) (loop_of P p)).
-Definition K_of (p : instr) := S (index p (members (engine_of P p) (loop_of P p))).
+Definition N_of (p : instr) := length (members (engine_of P p) (loop_of P p) (share P p)).
+Definition K_of (p : instr) := S (index p (members (engine_of P p) (loop_of P p) (share P p))).
 
 (** The registers of an engine: monotone counters, trip counters, and histories: [past S k Q] is what the counter of Q was
     when the iteration k back of S ended, [started S k Q] the same, but what it was when this run of S began in its first k
@@ -142,12 +145,12 @@ Definition mask (r : regs) (d : dep) : nat :=
   | Some z => isGT (behind (Z.of_nat (value (trips r) (loop_of P (producer d)))) z) 0 | None => 1 end.
 Definition wait_value (r : regs) (d : dep) : nat :=
   threshold (N_of (producer d)) (K_of (producer d)) (mask r d * owed r d).
-Definition passes (sema : loop -> engine -> nat) (r : regs) (d : dep) : Prop :=
-  wait_value r d <= sema (loop_of P (producer d)) (engine_of P (producer d)).
+Definition reached (sema : semaphores) (p : instr) : nat := sema (loop_of P p) (engine_of P p) (share P p).
+Definition passes (sema : semaphores) (r : regs) (d : dep) : Prop := wait_value r d <= reached sema (producer d).
 
-Record impl := Impl { i_shared : shared; i_sema : loop -> engine -> nat; i_regs : engine -> regs }.
-Definition signal (i : instr) (sema : loop -> engine -> nat) : loop -> engine -> nat := fun l e =>
-  if signals P i && (l =? loop_of P i) && (e =? engine_of P i) then sema l e + 1 else sema l e.
+Record impl := Impl { i_shared : shared; i_sema : semaphores; i_regs : engine -> regs }.
+Definition signal (i : instr) (sema : semaphores) : semaphores := fun l e g =>
+  if member g i && (l =? loop_of P i) && (e =? engine_of P i) then sema l e g + 1 else sema l e g.
 Definition impl_update (a : label) (sh' : shared) (t : impl) : impl :=
   match a with
   | Enter e l => Impl sh' (i_sema t) (upd (i_regs t) e (enter_regs l (i_regs t e)))
@@ -159,5 +162,5 @@ Inductive impl_step : impl -> label -> impl -> Prop :=
     impl_step t a (impl_update a sh' t).
 
 Definition regs_start : regs := Regs (fun _ => 0) (fun _ => 0) (fun _ _ _ => 0) (fun _ _ _ => 0).
-Definition impl_start d c : impl := Impl (start d c) (fun _ _ => 0) (fun _ => regs_start).
+Definition impl_start d c : impl := Impl (start d c) (fun _ _ _ => 0) (fun _ => regs_start).
 End Semantics.

@@ -14,7 +14,6 @@ Variable keeps_trip : loop -> bool.
 Hypothesis W : well_formed P.
 Hypothesis AL : Allocatable P (deps m).
 Hypothesis KT : forall l, tripped m l -> keeps_trip l = true.
-Notation semaphores := (loop -> engine -> nat).
 
 (** ** What counts: numbers or words *)
 Record counting := Counting {
@@ -25,7 +24,6 @@ Record counting := Counting {
   showing : impl m -> impl m -> Prop }.       (* numbers, and how they are counted *)
 Variable C : counting.
 
-Definition reached (sema : semaphores) (d : dep) : nat := sema (loop_of P (producer d)) (engine_of P (producer d)).
 Definition counted_update (a : label) (sh' : shared m) (v : impl m) : impl m :=
   match a with
   | Enter e l => Impl m sh' (i_sema m v) (upd (i_regs m v) e (entering C l (i_regs m v e)))
@@ -36,7 +34,7 @@ Record counts_exactly : Prop := {
   x_update : forall t v a sh', showing C t v -> showing C (impl_update m keeps_trip a sh' t) (counted_update a sh' v);
   x_wait : forall s t v e x i rest fs d, related m keeps_trip s t -> showing C t v -> fitting C s ->
     conts m (s_shared m s) e = (x, Instr i :: rest) :: fs -> In d (deps m i) ->
-    (waiting C (i_regs m v e) d <= reached (i_sema m v) d <-> passes m (i_sema m t) (i_regs m t e) d) }.
+    (waiting C (i_regs m v e) d <= reached m (i_sema m v) (producer d) <-> passes m (i_sema m t) (i_regs m t e) d) }.
 Hypothesis X : counts_exactly.
 
 (** ** Code *)
@@ -76,12 +74,12 @@ Definition micro_update (a : label) (sh' : shared m) (u : micro) : micro :=
 Inductive micro_step : micro -> option label -> micro -> Prop :=
 | micro_set : forall sh sema st code e f rest, code e = Set_ f :: rest ->
     micro_step (Micro sh sema st code) None (Micro sh sema (upd st e (f (st e))) (upd code e rest))
-| micro_wait : forall sh sema st code e d rest, code e = Wait d :: rest -> threshold_in (st e) <= reached sema d ->
+| micro_wait : forall sh sema st code e d rest, code e = Wait d :: rest -> threshold_in (st e) <= reached m sema (producer d) ->
     micro_step (Micro sh sema st code) None (Micro sh sema st (upd code e rest))
 | micro_does : forall u a sh', shared_step m (u_shared u) a sh' -> (forall e, mover a = Some e -> u_code u e = []) ->
     micro_step u (Some a) (micro_update a sh' u).
 Definition micro_start d c : micro :=
-  Micro (start m d c) (fun _ _ => 0) (fun _ => st0) (fun e => next [(top, body P e top)]).
+  Micro (start m d c) (fun _ _ _ => 0) (fun _ => st0) (fun e => next [(top, body P e top)]).
 
 (** Code ends: a step of it shortens that of one engine. *)
 Theorem code_ends : forall u u', micro_step u None u' -> exists e,
@@ -111,7 +109,7 @@ Proof. induction fs; simpl; auto. Qed.
 Lemma passes_later : forall t a sh' e d, passes m (i_sema m t) (i_regs m t e) d -> mover a <> Some e ->
   passes m (i_sema m (impl_update m keeps_trip a sh' t)) (i_regs m (impl_update m keeps_trip a sh' t) e) d.
 Proof.
-  unfold passes. intros t a sh' e d H N. destruct a; simpl in *; try assumption.
+  unfold passes, reached. intros t a sh' e d H N. destruct a; simpl in *; try assumption.
   - rewrite upd_other by congruence. assumption.
   - unfold signal. destruct (_ && _ && _); lia.
 Qed.
@@ -158,7 +156,7 @@ Proof. induction 2; eauto using silent_keeps. Qed.
 
 (** where the waits that are left would pass, code comes to its end *)
 Lemma code_runs : forall code sh sema st codes e r ds, codes e = code -> computes r ds (st e) code ->
-  Forall (fun d => waiting C r d <= reached sema d) ds -> exists st' codes', codes' e = [] /\
+  Forall (fun d => waiting C r d <= reached m sema (producer d)) ds -> exists st' codes', codes' e = [] /\
   silently (Micro sh sema st codes) (Micro sh sema st' codes').
 Proof.
   induction code as [|[f|d] code IH]; intros sh sema st codes e r ds EC CO FA; simpl in CO.

@@ -22,7 +22,8 @@ Record program := {
   depth : loop -> nat;
   loop_of : instr -> loop;
   engine_of : instr -> engine;
-  signals : instr -> bool }.    (* only what is waited for updates a semaphore *)
+  signals : instr -> bool;      (* only what is waited for updates a semaphore: *)
+  share : instr -> nat }.       (* of those of its loop and engine, that of this number *)
 
 (** The bodies that a statement holds, and the instructions that stand directly in a body. *)
 Definition child (s : stmt) : list loop := match s with Instr _ => [] | Loop l => [l] | If a b => [a; b] end.

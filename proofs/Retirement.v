@@ -81,56 +81,88 @@ Proof.
   - rewrite IH. split; intro; [auto | destruct H; [discriminate | assumption]].
 Qed.
 
-Definition todo (rest : list stmt) : list instr := filter (signals P) (instrs rest).
-(** the updates of the semaphore of l among what an engine issued *)
-Definition updates (l : loop) (w : list instr) : list instr :=
-  filter (fun i => signals P i && (loop_of P i =? l)) w.
-Lemma updates_app : forall l a b, updates l (a ++ b) = updates l a ++ updates l b.
+(** what an engine issued of the block l, and what of that updates its semaphore g *)
+Definition runs (l : loop) (w : list instr) : list instr := filter (fun i => loop_of P i =? l) w.
+Definition updates (l : loop) (g : nat) (w : list instr) : list instr := filter (member m g) (runs l w).
+Lemma runs_app : forall l a b, runs l (a ++ b) = runs l a ++ runs l b.
 Proof. intros. apply filter_app. Qed.
+Lemma updates_app : forall l g a b, updates l g (a ++ b) = updates l g a ++ updates l g b.
+Proof. intros. unfold updates. rewrite runs_app. apply filter_app. Qed.
 
 (** [done]: what the engine has retired so far, in order; [c]: its entries of each loop *)
 Record ordered (e : engine) (fs : frames) (q : list (instr * bool)) (c : loop -> nat) (R : instr -> nat)
-  (sema : loop -> engine -> nat) (done : list instr) : Prop := {
+  (sema : semaphores) (done : list instr) : Prop := {
   o_engine : forall i, In i (done ++ map fst q) -> engine_of P i = e;
   o_retired : forall i, engine_of P i = e -> R i = count done i;
-  o_sema : forall l, sema l e = length (updates l done);
+  o_sema : forall l g, sema l e g = length (updates l g done);
   o_active : forall l rest, In (l, rest) fs ->
-    shape (c l - 1) (members m e l) (updates l (done ++ map fst q)) (todo rest);
-  o_idle : forall l, ~ In l (loops fs) -> updates l (done ++ map fst q) = rounds (c l) (members m e l) }.
+    shape (c l - 1) (instrs (body P e l)) (runs l (done ++ map fst q)) (instrs rest);
+  o_idle : forall l, ~ In l (loops fs) -> runs l (done ++ map fst q) = rounds (c l) (instrs (body P e l)) }.
 
-Lemma ordered_shape : forall e fs q c R sema done l, ordered e fs q c R sema done ->
-  exists n pre post, members m e l = pre ++ post /\ updates l (done ++ map fst q) = rounds n (members m e l) ++ pre.
+Lemma filter_rounds : forall f n D, filter f (rounds n D) = rounds n (filter f D).
+Proof. induction n; intros; simpl; [reflexivity|]. rewrite filter_app, IHn. reflexivity. Qed.
+Lemma ordered_rounds : forall e fs q c R sema done l, ordered e fs q c R sema done ->
+  exists n pre post, instrs (body P e l) = pre ++ post /\ runs l (done ++ map fst q) = rounds n (instrs (body P e l)) ++ pre /\
+    (In l (loops fs) -> n = c l - 1) /\ (~ In l (loops fs) -> n = c l /\ pre = []).
 Proof.
   intros. destruct (in_dec Nat.eq_dec l (loops fs)) as [A|A].
-  - apply loops_in in A. destruct A as [rest A]. destruct (o_active _ _ _ _ _ _ _ H _ _ A) as (pre & E1 & E2).
-    exists (c l - 1), pre, (todo rest). auto.
-  - exists (c l), [], (members m e l). rewrite app_nil_r. split; [reflexivity|]. apply (o_idle _ _ _ _ _ _ _ H _ A).
+  - assert (A' := A). apply loops_in in A. destruct A as [rest A]. destruct (o_active _ _ _ _ _ _ _ H _ _ A) as (pre & E1 & E2).
+    exists (c l - 1), pre, (instrs rest). tauto.
+  - exists (c l), [], (instrs (body P e l)). rewrite app_nil_r. split; [reflexivity|].
+    split; [apply (o_idle _ _ _ _ _ _ _ H _ A) | tauto].
+Qed.
+Lemma ordered_shape : forall e fs q c R sema done l g, ordered e fs q c R sema done ->
+  exists n pre post, members m e l g = pre ++ post /\ updates l g (done ++ map fst q) = rounds n (members m e l g) ++ pre /\
+    (In l (loops fs) -> n = c l - 1) /\ (~ In l (loops fs) -> n = c l /\ pre = []).
+Proof.
+  intros e fs q c R sema done l g O. destruct (ordered_rounds _ _ _ _ _ _ _ l O) as (n & pre & post & ED & EW & A & B).
+  exists n, (filter (member m g) pre), (filter (member m g) post). unfold members, updates.
+  split; [rewrite <- filter_app, <- ED; reflexivity|]. split; [rewrite EW, filter_app, filter_rounds; reflexivity|].
+  split; [assumption|]. intro NA. destruct (B NA) as [-> ->]. auto.
 Qed.
 
 Theorem sema_decodes : forall e fs q c R sema done p, ordered e fs q c R sema done ->
   engine_of P p = e -> In (Instr p) (body P e (loop_of P p)) -> signals P p = true ->
-  exists n j, j <= N_of m p /\ sema (loop_of P p) e = N_of m p * n + j /\ R p = retired n j (K_of m p) /\
+  exists n j, j <= N_of m p /\ reached m sema p = N_of m p * n + j /\ R p = retired n j (K_of m p) /\
     1 <= K_of m p <= N_of m p.
 Proof.
   intros e fs q c R sema done p O <- IN SG.
-  set (D := members m (engine_of P p) (loop_of P p)).
+  set (D := members m (engine_of P p) (loop_of P p) (share P p)).
   assert (ND : NoDup D) by (apply NoDup_filter, (wf_instrs _ W)).
+  assert (MP : member m (share P p) p = true) by (unfold member; rewrite SG, Nat.eqb_refl; reflexivity).
   assert (ID : In p D) by (apply filter_In; split; [apply instrs_in; assumption | assumption]).
-  destruct (ordered_shape _ _ _ _ _ _ _ (loop_of P p) O) as (n & pre & post & ED & EW).
+  destruct (ordered_shape _ _ _ _ _ _ _ (loop_of P p) (share P p) O) as (n & pre & post & ED & EW & _).
   rewrite updates_app in EW. symmetry in EW.
   destruct (shape_prefix D post n pre _ _ ED EW) as (n' & pre' & post' & ED' & EW').
   exists n', (length pre').
   assert (HN : N_of m p = length D) by reflexivity.
   repeat split.
   - rewrite HN, ED', app_length. lia.
-  - rewrite (o_sema _ _ _ _ _ _ _ O), EW', app_length, rounds_length, HN. lia.
+  - unfold reached. rewrite (o_sema _ _ _ _ _ _ _ O), EW', app_length, rounds_length, HN. lia.
   - rewrite (o_retired _ _ _ _ _ _ _ O) by reflexivity.
-    rewrite <- (count_filter (fun i => signals P i && (loop_of P i =? loop_of P p)))
-      by (rewrite SG, Nat.eqb_refl; reflexivity).
-    unfold updates in EW'. rewrite EW', count_occ_app, count_rounds by assumption. unfold retired. f_equal.
+    rewrite <- (count_filter (fun i => loop_of P i =? loop_of P p)) by apply Nat.eqb_refl.
+    rewrite <- (count_filter (member m (share P p))) by assumption.
+    unfold updates, runs in EW'. rewrite EW', count_occ_app, count_rounds by assumption. unfold retired. f_equal.
     unfold K_of. fold D. rewrite ED' in *. apply count_prefix; assumption.
   - unfold K_of; lia.
   - unfold K_of. fold D. rewrite HN. apply index_lt. assumption.
+Qed.
+
+(** `per-instruction`: a semaphore of its own tells how often its producer has retired, no more and no less. *)
+Theorem per_instruction : forall e fs q c R sema done p, ordered e fs q c R sema done ->
+  engine_of P p = e -> In (Instr p) (body P e (loop_of P p)) -> signals P p = true ->
+  (forall i, share P i = share P p -> i = p) -> N_of m p = 1 /\ K_of m p = 1 /\ reached m sema p = R p.
+Proof.
+  intros e fs q c R sema done p O EP IN SG OWN.
+  destruct (sema_decodes _ _ _ _ _ _ _ p O EP IN SG) as (n & j & Hj & Es & ER & HK).
+  assert (N1 : N_of m p <= 1).
+  { unfold N_of. assert (ND : NoDup (members m (engine_of P p) (loop_of P p) (share P p))) by (apply NoDup_filter, (wf_instrs _ W)).
+    assert (AL : forall i, In i (members m (engine_of P p) (loop_of P p) (share P p)) -> i = p).
+    { intros i Hi. apply filter_In in Hi. destruct Hi as [_ Hi]. apply andb_true_iff in Hi. apply OWN, Nat.eqb_eq. tauto. }
+    destruct (members m (engine_of P p) (loop_of P p) (share P p)) as [|a [|b r]]; simpl; auto.
+    inversion ND; subst. exfalso. apply H1. left. rewrite (AL a), (AL b) by (simpl; auto). reflexivity. }
+  assert (EN : N_of m p = 1) by lia. assert (EK : K_of m p = 1) by lia. split; [assumption|]. split; [assumption|].
+  rewrite Es, ER, EN, EK in *. unfold retired. destruct j as [|[|j]]; simpl; lia.
 Qed.
 
 (** ** Every step keeps it *)
@@ -139,9 +171,7 @@ Proof.
   intros e x rest fs G A. apply loops_in in A. destruct A as [rs A].
   assert (D := good_depth P W _ _ _ _ G _ _ A). lia.
 Qed.
-Lemma todo_instr : forall i rest, todo (Instr i :: rest) = (if signals P i then [i] else []) ++ todo rest.
-Proof. intros. unfold todo. simpl. destruct (signals P i); reflexivity. Qed.
-Lemma todo_other : forall s rest, (forall i, s <> Instr i) -> todo (s :: rest) = todo rest.
+Lemma instrs_other : forall s rest, (forall i, s <> Instr i) -> instrs (s :: rest) = instrs rest.
 Proof. intros. destruct s; [congruence | reflexivity | reflexivity]. Qed.
 
 Lemma ordered_issue : forall e x i rest fs q c R sema done,
@@ -152,16 +182,14 @@ Proof.
   assert (IB : In (Instr i) (body P e x)).
   { eapply suffix_in; [eapply good_suffix; [exact G | left; reflexivity] | left; reflexivity]. }
   destruct (wf_instr _ W _ _ _ IB) as [Lx Ee].
-  assert (U : forall l, updates l (done ++ map fst (q ++ [(i, false)])) =
-     updates l (done ++ map fst q) ++ (if x =? l then if signals P i then [i] else [] else [])).
-  { intro l. rewrite map_app, app_assoc, updates_app. f_equal. unfold updates. simpl. rewrite Lx.
-    destruct (signals P i), (x =? l); reflexivity. }
+  assert (U : forall l, runs l (done ++ map fst (q ++ [(i, false)])) =
+     runs l (done ++ map fst q) ++ (if x =? l then [i] else [])).
+  { intro l. rewrite map_app, app_assoc, runs_app. f_equal. unfold runs. simpl. rewrite Lx. reflexivity. }
   assert (NX := good_not_inner _ _ _ _ G).
   constructor; auto.
   - intros j HJ. rewrite map_app, app_assoc in HJ. apply in_app_or in HJ. destruct HJ as [HJ|[<-|[]]]; auto.
   - intros l r' [E|E].
-    + injection E as <- <-. destruct (Oa x _ (or_introl eq_refl)) as (pre & ED & EW). rewrite todo_instr in ED.
-      exists (pre ++ (if signals P i then [i] else [])).
+    + injection E as <- <-. destruct (Oa x _ (or_introl eq_refl)) as (pre & ED & EW). exists (pre ++ [i]).
       split; [rewrite <- app_assoc; exact ED | rewrite U, Nat.eqb_refl, EW, <- app_assoc; reflexivity].
     + assert (x <> l) by (intros ->; apply NX, in_map_iff; exists (l, r'); auto).
       rewrite U, (proj2 (Nat.eqb_neq x l)), app_nil_r by assumption. apply Oa. right; assumption.
@@ -192,7 +220,7 @@ Lemma ordered_next : forall e x s rest fs q c R sema done, (forall i, s <> Instr
 Proof.
   intros e x s rest fs q c R sema done NI [Oe Or Os Oa Oi]. constructor; auto.
   intros l r' [E|E]; [|apply Oa; right; assumption].
-  injection E as <- <-. rewrite <- (todo_other s) by assumption. apply Oa. left; reflexivity.
+  injection E as <- <-. rewrite <- (instrs_other s rest) by assumption. apply Oa. left; reflexivity.
 Qed.
 Lemma ordered_back : forall e l y s rest fs q c R sema done, (forall i, s <> Instr i) -> 1 <= c l ->
   ordered e ((l, []) :: (y, s :: rest) :: fs) q c R sema done ->
@@ -225,30 +253,29 @@ Proof.
   - intros j Ej. unfold upd. rewrite count_occ_app. simpl. rewrite <- !Or by assumption.
     destruct (Nat.eqb_spec j i) as [->|N]; [destruct (Nat.eq_dec i i); [reflexivity | congruence]|].
     destruct (Nat.eq_dec i j); [congruence | lia].
-  - intro l. rewrite updates_app, app_length, <- Os. unfold signal, updates. simpl.
-    rewrite Ei, Nat.eqb_refl, andb_true_r, (Nat.eqb_sym l).
-    destruct (signals P i && (loop_of P i =? l)); simpl; lia.
+  - intros l g. rewrite updates_app, app_length, <- Os. unfold signal, updates, runs. simpl.
+    rewrite Ei, Nat.eqb_refl, andb_true_r, (Nat.eqb_sym l). destruct (loop_of P i =? l); simpl; [|rewrite andb_false_r; lia].
+    rewrite andb_true_r. destruct (member m g i); simpl; lia.
 Qed.
 Lemma ordered_elsewhere : forall e fs q c R sema done i, ordered e fs q c R sema done -> engine_of P i <> e ->
   ordered e fs q c (upd R i (R i + 1)) (signal m i sema) done.
 Proof.
   intros e fs q c R sema done i [Oe Or Os Oa Oi] N. constructor; auto.
   - intros j Ej. unfold upd. destruct (Nat.eqb_spec j i); [congruence | auto].
-  - intro l. unfold signal. rewrite (proj2 (Nat.eqb_neq e (engine_of P i))), andb_false_r by congruence. apply Os.
+  - intros l g. unfold signal. rewrite (proj2 (Nat.eqb_neq e (engine_of P i))), andb_false_r by congruence. apply Os.
 Qed.
 
 (** ** Semaphores are at most N times the entries of the loop on their engine *)
-Theorem sema_bounded : forall e fs q c R sema done l, ordered e fs q c R sema done ->
-  (In l (loops fs) -> 1 <= c l) -> sema l e <= length (members m e l) * c l.
+Theorem sema_bounded : forall e fs q c R sema done l g, ordered e fs q c R sema done ->
+  (In l (loops fs) -> 1 <= c l) -> sema l e g <= length (members m e l g) * c l.
 Proof.
-  intros e fs q c R sema done l O A. rewrite (o_sema _ _ _ _ _ _ _ O).
-  apply Nat.le_trans with (length (updates l (done ++ map fst q))).
+  intros e fs q c R sema done l g O A. rewrite (o_sema _ _ _ _ _ _ _ O).
+  apply Nat.le_trans with (length (updates l g (done ++ map fst q))).
   { rewrite updates_app, app_length. lia. }
+  destruct (ordered_shape _ _ _ _ _ _ _ l g O) as (n & pre & post & E1 & E2 & EA & EI).
+  assert (E3 := f_equal (@length _) E1). rewrite app_length in E3. rewrite E2, app_length, rounds_length.
   destruct (in_dec Nat.eq_dec l (loops fs)) as [I|I].
-  - specialize (A I). apply loops_in in I. destruct I as [rest I].
-    destruct (o_active _ _ _ _ _ _ _ O _ _ I) as (pre & E1 & E2).
-    assert (E3 := f_equal (@length _) E1). rewrite app_length in E3.
-    rewrite E2, app_length, rounds_length. nia.
-  - rewrite (o_idle _ _ _ _ _ _ _ O _ I), rounds_length. nia.
+  - specialize (A I). rewrite (EA I). nia.
+  - destruct (EI I) as [-> ->]. simpl. nia.
 Qed.
 End Engines.

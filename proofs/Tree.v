@@ -46,13 +46,14 @@ Record unique (p : list tree) : Prop := {
 Definition block_of (p : list tree) (l : loop) : option block := find (fun k => name k =? l) (blocks p).
 Definition place_of (p : list tree) (i : instr) : option (instr * (engine * loop)) := find (fun x => fst x =? i) (placed p).
 (** An identifier that the tree does not have stands for an empty loop of the program's block. *)
-Definition tables (p : list tree) (sig : instr -> bool) : program := {|
+Definition tables (p : list tree) (sig : instr -> bool) (sh : instr -> nat) : program := {|
   body := fun e l => match block_of p l with Some k => project e (code k) | None => [] end;
   parent := fun l => match block_of p l with Some k => around k | None => top end;
   depth := fun l => match block_of p l with Some k => level k | None => 1 end;
   loop_of := fun i => match place_of p i with Some x => snd (snd x) | None => top end;
   engine_of := fun i => match place_of p i with Some x => fst (snd x) | None => 0 end;
-  signals := sig |}.
+  signals := sig;
+  share := sh |}.
 
 Section Unique.
 Variable p : list tree.
@@ -190,9 +191,9 @@ Proof.
   apply filter_In in I. tauto.
 Qed.
 
-Theorem tree_well_formed : forall sig, well_formed (tables p sig).
+Theorem tree_well_formed : forall sig sh, well_formed (tables p sig sh).
 Proof.
-  intro sig. constructor; cbn [tables body parent depth loop_of engine_of].
+  intros sig sh. constructor; cbn [tables body parent depth loop_of engine_of].
   - reflexivity.
   - intros l NT. destruct (block_of p l) as [k|] eqn:E; [|reflexivity].
     apply block_in in E. destruct E as [Hk <-]. destruct (block_around _ Hk NT) as (k' & A & -> & ->).

@@ -73,10 +73,9 @@ Definition word_owed (r : regs) (d : dep) : nat :=
       else value (mono r) Q end.
 Definition word_wait (r : regs) (d : dep) : nat :=
   word_threshold M (N_of m (producer d)) (K_of m (producer d)) (word_mul M (mask m r d) (word_owed r d)).
-Definition word_passes (sema : loop -> engine -> nat) (r : regs) (d : dep) : Prop :=
-  word_wait r d <= sema (loop_of P (producer d)) (engine_of P (producer d)).
-Definition word_signal (i : instr) (sema : loop -> engine -> nat) : loop -> engine -> nat := fun l e =>
-  if signals P i && (l =? loop_of P i) && (e =? engine_of P i) then (sema l e + 1) mod M else sema l e.
+Definition word_passes (sema : semaphores) (r : regs) (d : dep) : Prop := word_wait r d <= reached m sema (producer d).
+Definition word_signal (i : instr) (sema : semaphores) : semaphores := fun l e g =>
+  if member m g i && (l =? loop_of P i) && (e =? engine_of P i) then (sema l e g + 1) mod M else sema l e g.
 Definition word_update (a : label) (sh' : shared m) (u : impl m) : impl m :=
   match a with
   | Enter e l => Impl m sh' (i_sema m u) (upd (i_regs m u) e (word_enter l (i_regs m u e)))
@@ -95,7 +94,7 @@ Definition fits (s : spec m) : Prop := forall e,
 (** Words are the numbers of the implementation modulo M. *)
 Definition wraps (t u : impl m) : Prop :=
   i_shared m t = i_shared m u /\
-  (forall l e, i_sema m u l e = i_sema m t l e mod M) /\
+  (forall l e g, i_sema m u l e g = i_sema m t l e g mod M) /\
   (forall e l, mono (i_regs m u e) l = mono (i_regs m t e) l mod M) /\
   (forall e l, trips (i_regs m u e) l = trips (i_regs m t e) l mod M) /\
   (forall e S k Q, past (i_regs m u e) S k Q = past (i_regs m t e) S k Q mod M) /\
@@ -111,7 +110,7 @@ Proof. intros. rewrite Nat.add_mod_idemp_l by lia. reflexivity. Qed.
 
 (** ** Below the bound, words and numbers give the same waits *)
 (** of one engine: [r] are numbers, [y] words *)
-Lemma word_wait_value : forall r y d, (forall l, mono y l = mono r l mod M) -> (forall l, trips y l = trips r l mod M) ->
+Lemma word_owed_value : forall r y d, (forall l, mono y l = mono r l mod M) -> (forall l, trips y l = trips r l mod M) ->
   (forall S k Q, past y S k Q = past r S k Q mod M) -> (forall S k Q, started y S k Q = started r S k Q mod M) ->
   1 <= K_of m (producer d) <= N_of m (producer d) -> mask m r d = 0 \/ mask m r d = 1 ->
   N_of m (producer d) * owed m r d < M ->
@@ -121,9 +120,9 @@ Lemma word_wait_value : forall r y d, (forall l, mono y l = mono r l mod M) -> (
     back_by r d <= value (mono r) (carrier d)) ->
   (clamp d <> None -> started r (carrier d) (distance d) (loop_of P (producer d)) < M /\
     started r (carrier d) (distance d + 1) (loop_of P (producer d)) <= started r (carrier d) (distance d) (loop_of P (producer d))) ->
-  word_wait y d = wait_value m r d.
+  word_mul M (mask m y d) (word_owed y d) = mask m r d * owed m r d.
 Proof.
-  intros r y d WM WT WP WS HK MB FO FM FT LE CL. unfold word_wait, wait_value.
+  intros r y d WM WT WP WS HK MB FO FM FT LE CL.
   assert (VT : forall l, reads_trip m d l -> value (trips y) l = value (trips r) l) by (intros; apply value_small; auto).
   assert (VC : clamp d <> None -> value (trips y) (loop_of P (producer d)) = value (trips r) (loop_of P (producer d)))
     by (intro; apply VT; right; auto).
@@ -135,7 +134,7 @@ Proof.
   { unfold back_by. destruct (within d) eqn:WI; [reflexivity|]. simpl. destruct (Nat.leb_spec (distance d) 1); [reflexivity|].
     rewrite VT; [reflexivity | left; auto]. }
   rewrite EM. destruct MB as [E | E]; rewrite E.
-  - unfold word_mul at 1. rewrite Nat.mul_0_l, Nat.mod_0_l by lia. apply word_threshold_exact; [lia | assumption | lia].
+  - unfold word_mul. rewrite Nat.mul_0_l. apply Nat.mod_0_l. lia.
   - assert (OM : owed m r d < M) by (eapply Nat.le_lt_trans; [|exact FO]; nia).
     assert (EO : word_owed y d = owed m r d).
     { unfold word_owed, owed in *. destruct (clamp d) as [z|].
@@ -151,13 +150,20 @@ Proof.
         destruct restarts; [lia|]. specialize (LE eq_refl EC eq_refl eq_refl E). unfold word_sub.
         match goal with |- (?v + (M - ?k)) mod M = _ => replace (v + (M - k)) with (v - k + 1 * M) by lia end.
         rewrite Nat.mod_add by lia. apply Nat.mod_small. lia. }
-    rewrite EO, Nat.mul_1_l. unfold word_mul at 1. rewrite Nat.mul_1_l, (Nat.mod_small (owed m r d)) by assumption.
-    apply word_threshold_exact; [lia | assumption | assumption].
+    rewrite EO. unfold word_mul. apply Nat.mod_small. lia.
 Qed.
 
-Theorem word_wait_exact : forall s t u e x i rest fs d, related m keeps_trip s t -> wraps t u -> fits s ->
+Lemma threshold_value : forall y p w, word_mul M (mask m y p) (word_owed y p) = w -> 1 <= K_of m (producer p) <= N_of m (producer p) ->
+  N_of m (producer p) * w < M -> word_wait y p = threshold (N_of m (producer p)) (K_of m (producer p)) w.
+Proof. intros y p w E HK B. unfold word_wait. rewrite E. apply word_threshold_exact; [lia | assumption | assumption]. Qed.
+
+(** All that a wait compares, in words and in numbers. *)
+Lemma words_at_issue : forall s t u e x i rest fs d, related m keeps_trip s t -> wraps t u -> fits s ->
   conts m (s_shared m s) e = (x, Instr i :: rest) :: fs -> In d (deps m i) ->
-  (word_passes (i_sema m u) (i_regs m u e) d <-> passes m (i_sema m t) (i_regs m t e) d).
+  let w := mask m (i_regs m t e) d * owed m (i_regs m t e) d in
+  1 <= K_of m (producer d) <= N_of m (producer d) /\ N_of m (producer d) * w < M /\
+  word_mul M (mask m (i_regs m u e) d) (word_owed (i_regs m u e) d) = w /\
+  reached m (i_sema m u) (producer d) = reached m (i_sema m t) (producer d).
 Proof.
   intros s t u e x i rest fs d RL (_ & WS & WM & WT & WP & WB) FT Fe Hd.
   destruct (at_issue _ _ _ _ _ _ _ _ RL Fe Hd) as (_ & MB & OE & TE & BE & CE).
@@ -166,14 +172,24 @@ Proof.
   assert (RM : forall l, value (mono (i_regs m t e)) l = entries (s_hist m s e) l)
     by (destruct (IV e) as [C _]; apply (r_mono _ _ _ _ _ _ C)).
   destruct (IV (engine_of P (producer d))) as [C [done O]].
-  assert (SB := sema_bounded m _ _ _ _ _ _ _ (loop_of P (producer d)) O (c_active _ _ _ _ _ _ C _)).
+  assert (SB := sema_bounded m _ _ _ _ _ _ _ (loop_of P (producer d)) (share P (producer d)) O (c_active _ _ _ _ _ _ C _)).
   destruct (sema_decodes m W _ _ _ _ _ _ _ (producer d) O eq_refl IP SG) as (_ & _ & _ & _ & _ & HK).
-  unfold word_passes, passes. rewrite (word_wait_value (i_regs m t e)); auto.
-  - rewrite WS, Nat.mod_small; [tauto|]. eapply Nat.le_lt_trans; [exact SB|]. apply (proj2 (FT (engine_of P (producer d)))).
-  - eapply Nat.le_lt_trans; [|exact FN]. apply Nat.mul_le_mono_l. exact OE.
-  - intros _ _. rewrite RM. apply FE.
-  - intros l Hl. destruct (TE l Hl) as [-> L]. eapply Nat.le_lt_trans; [exact L | apply FE].
-  - intro N. destruct (CE N). split; [eapply Nat.le_lt_trans; [eassumption | apply FE] | assumption].
+  assert (OB : N_of m (producer d) * owed m (i_regs m t e) d < M)
+    by (eapply Nat.le_lt_trans; [|exact FN]; apply Nat.mul_le_mono_l; exact OE).
+  cbv zeta. split; [assumption|]. split; [destruct MB as [-> | ->]; rewrite ?Nat.mul_0_l, ?Nat.mul_1_l; lia|]. split.
+  - apply word_owed_value; auto.
+    + intros _ _. rewrite RM. apply FE.
+    + intros l Hl. destruct (TE l Hl) as [-> L]. eapply Nat.le_lt_trans; [exact L | apply FE].
+    + intro N. destruct (CE N). split; [eapply Nat.le_lt_trans; [eassumption | apply FE] | assumption].
+  - unfold reached in *. rewrite WS. apply Nat.mod_small.
+    eapply Nat.le_lt_trans; [exact SB|]. apply (proj2 (FT (engine_of P (producer d)))).
+Qed.
+Theorem word_wait_exact : forall s t u e x i rest fs d, related m keeps_trip s t -> wraps t u -> fits s ->
+  conts m (s_shared m s) e = (x, Instr i :: rest) :: fs -> In d (deps m i) ->
+  (word_passes (i_sema m u) (i_regs m u e) d <-> passes m (i_sema m t) (i_regs m t e) d).
+Proof.
+  intros s t u e x i rest fs d RL WR FT Fe Hd. destruct (words_at_issue _ _ _ _ _ _ _ _ _ RL WR FT Fe Hd) as (HK & NB & EW & ER).
+  unfold word_passes, passes, wait_value. rewrite (threshold_value _ _ _ EW HK NB), ER. tauto.
 Qed.
 
 Lemma wraps_step : forall t u a sh', wraps t u -> wraps (impl_update m keeps_trip a sh' t) (word_update a sh' u).
@@ -190,8 +206,8 @@ Proof.
     + intros S k Q. destruct (S =? l).
       * destruct k as [|[|k]]; try (apply value_wraps; apply WM). apply WB.
       * destruct (parent P S =? l); [apply value_wraps; apply WM | apply WB].
-  - split; [|auto]. intros l e0. unfold word_signal, signal.
-    destruct (signals P i && (l =? loop_of P i) && (e0 =? engine_of P i)); [rewrite WS; apply wraps_add | apply WS].
+  - split; [|auto]. intros l e0 g. unfold word_signal, signal.
+    destruct (member m g i && (l =? loop_of P i) && (e0 =? engine_of P i)); [rewrite WS; apply wraps_add | apply WS].
 Qed.
 
 Lemma issue_at : forall sh e i sh', shared_step m sh (Issue e i) sh' ->
