@@ -67,6 +67,21 @@ Proof.
   - destruct (Nat.eq_dec x p); [congruence | apply IH; assumption].
 Qed.
 
+(** What `per-engine` rests on: of a semaphore that producers in any loops of an engine share, [f], the number that a producer
+    brings it to tells of that producer. *)
+Theorem engine_decodes : forall (f : instr -> bool) done todo v p z, f p = true -> done ++ todo = v ++ p :: z ->
+  (length (filter f (v ++ [p])) <= length (filter f done) <-> S (count v p) <= count done p).
+Proof.
+  intros f done todo v p z F E. rewrite filter_app, app_length. simpl. rewrite F. simpl.
+  assert (L : forall a b : list instr, length (filter f (a ++ b)) = length (filter f a) + length (filter f b))
+    by (intros; rewrite filter_app, app_length; reflexivity).
+  assert (K : forall a b, count (a ++ b) p = count a p + count b p) by apply (fun a b => count_occ_app Nat.eq_dec a b p).
+  destruct (app_cut _ _ _ _ _ E) as [(t & E1 & E2)|(t & E1 & E2)].
+  - subst v. rewrite L, K. lia.
+  - destruct t as [|a t]; simpl in E2; [subst; rewrite L, K; simpl; lia|]. injection E2 as <- _. subst done. rewrite L, K.
+    simpl. rewrite F. simpl. destruct (Nat.eq_dec p p); [lia | congruence].
+Qed.
+
 (** ** Engines *)
 Section Engines.
 Variable m : machine.

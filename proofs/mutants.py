@@ -14,7 +14,12 @@ MUTANTS = [
     ("thresholds forget the position", "Arithmetic", ":= N * w - (N - K).", ":= N * w."),
     ("words without the guard", "Arithmetic", "(word_mul (N - K) (isGT w 0))", "(N - K)"),
     ("positions count from 0", "Machine", ":= S (index p (", ":= (index p ("),
-    ("N counts what does not signal", "Machine", "filter (member g) (instrs (body P e l))", "instrs (body P e l)"),
+    (
+        "N counts what does not signal",
+        "Machine",
+        "filter (member g) (instrs",
+        "filter (fun i => share P i =? g) (instrs",
+    ),
     ("trip counters are not reset", "Machine", "else if parent P c =? l then 0 else", "else"),
     ("the mask reads a monotone counter", "Machine", "then isGT (value (trips r)", "then isGT (value (mono r)"),
     ("the block of the program runs 0 times", "Machine", "if l =? top then 1 else r l", "if l =? top then 0 else r l"),
@@ -57,6 +62,13 @@ MUTANTS = [
     ),
     ("a producer signals all semaphores of its loop", "Machine", "if member g i &&", "if signals P i &&"),
     ("signed counters have the whole range", "Signed", "Prop := fits m half s", "Prop := fits m M s"),
+    (
+        "a marker stands in front of its producer",
+        "Markers",
+        "pre ++ X :: mid ++ Instr k :: post",
+        "pre ++ Instr k :: mid ++ X :: post",
+    ),
+    ("an engine's semaphore skips a producer", "Retirement", "(length (filter f (v ++ [p]))", "(length (filter f v)"),
 ]
 
 
