@@ -8,6 +8,7 @@ which sorts out those that may be missing or many, takes twice as long.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import (
@@ -357,6 +358,7 @@ class ReadOp(StreamInstruction):
         printer.print_attribute(self.result.type)
 
 
+@cache
 def threshold_type(counters: IntegerType) -> IntegerType:
     """The signless type of the thresholds and counters that waits of this type compare."""
     return IntegerType(counters.width.data)

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import cast
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import EngineInstruction, engine_of, is_declaration, is_instruction, label_of
@@ -225,9 +225,12 @@ def dependencies(op: Operation) -> tuple[AfterAttr, ...]:
     after = op.properties.get("after", op.attributes.get("after"))
     if after is None:
         return ()
-    if not isa(after, ArrayAttr[AfterAttr]):
-        raise OpError(op, f"after is no list of dependencies: {after}")
-    return after.data
+    if isinstance(after, ArrayAttr):
+        given = cast(ArrayAttr[Attribute], after).data
+        found = tuple(each for each in given if isinstance(each, AfterAttr))
+        if len(found) == len(given):
+            return found
+    raise OpError(op, f"after is no list of dependencies: {after}")
 
 
 def regions_of(op: Operation) -> list[tuple[LoopKind, Region]]:

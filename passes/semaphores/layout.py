@@ -49,7 +49,7 @@ class Layout:
         at: dict[Operation, int] = {}
         for index in reversed(range(len(ops))):
             op = ops[index]
-            if op not in kept.scalars and op not in kept.reads:
+            if not op.results or (op not in kept.scalars and op not in kept.reads):
                 continue
             uses = [self._use(user.operation, block, place, at) for result in op.results for user in result.uses]
             first = min((use for use in uses if use is not None), default=None)
@@ -62,9 +62,10 @@ class Layout:
             items += reversed(before[index])
             if (source := self.instructions.get(op)) is not None:
                 items.append(source)
-            elif op in kept.control:
+            elif op.regions and op in kept.control:
                 items.append(op)
-            items += self.markers.get(op, ())
+            if self.markers:
+                items += self.markers.get(op, ())
         return items
 
     def _use(self, user: Operation, block: Block, place: dict[Operation, int], at: dict[Operation, int]) -> int | None:
@@ -79,8 +80,8 @@ class Layout:
         return at.get(child, place[child])
 
     def _kept(self, user: Operation) -> bool:
+        if user in self.instructions:
+            return True
         if user in self.kept.control or user in self.kept.scalars:
             return not isinstance(user, memref.AllocOp)
-        if isinstance(user, scf.YieldOp | scf.ConditionOp):
-            return user.parent_op() in self.kept.control
-        return user in self.instructions
+        return isinstance(user, scf.YieldOp | scf.ConditionOp) and user.parent_op() in self.kept.control

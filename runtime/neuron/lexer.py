@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn, TypeVar
 
 from xdsl.utils.exceptions import ParseError
@@ -91,18 +91,22 @@ class Cursor:
         return self.take() if self.tokens[self.at].text == text else None
 
     def expect(self, text: str) -> Token:
-        if self.tokens[self.at].text != text:
+        token = self.tokens[self.at]
+        if token.text != text:
             self.fail(repr(text))
-        return self.take()
+        self.at += 1
+        return token
 
     def expect_end(self) -> None:
         if not self.at_end:
             self.fail("the end of the line")
 
     def word(self, what: str) -> str:
-        if self.next.kind != "name":
+        token = self.tokens[self.at]
+        if token.kind != "name":
             self.fail(what)
-        return self.take().text
+        self.at += 1
+        return token.text
 
     def name(self, what: str) -> str:
         """A name, bare or quoted."""
@@ -118,7 +122,7 @@ class Cursor:
         return self.word(what)
 
     def integer(self, what: str, least: int | None = None) -> int:
-        token = self.next
+        token = self.tokens[self.at]
         value = self._integer_here()
         if value is None:
             self.fail(what)
@@ -138,15 +142,19 @@ class Cursor:
         return value
 
     def _integer_here(self) -> int | None:
+        token = self.tokens[self.at]
+        if token.kind != "number":
+            return None
         try:
-            value = int(self.next.text, 0) if self.next.kind == "number" else None
+            value = int(token.text, 0)
         except ValueError:  # a float, or 010
             return None
-        self.at += value is not None
+        self.at += 1
         return value
 
     def at_register(self) -> bool:
-        return self.next.kind == "name" and _REGISTER.fullmatch(self.next.text) is not None
+        token = self.tokens[self.at]
+        return token.kind == "name" and _REGISTER.fullmatch(token.text) is not None
 
     def operand(self, register: Callable[["Cursor"], Register]) -> Operand:
         """A register, which `register` takes, or an integer."""
@@ -154,17 +162,13 @@ class Cursor:
 
     def listed(self, item: Callable[[], T]) -> tuple[T, ...]:
         """`[item, item]`."""
-        return tuple(self._items(item))
-
-    def _items(self, item: Callable[[], T]) -> Iterator[T]:
         self.expect("[")
-        if self.optional("]"):
-            return
-        yield item()
+        found: list[T] = []
         while not self.optional("]"):
-            if not self.optional(","):
+            if found and not self.optional(","):
                 self.fail("',' or ']'")
-            yield item()
+            found.append(item())
+        return tuple(found)
 
 
 def count(line: Cursor) -> int:

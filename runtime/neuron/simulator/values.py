@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class Given:
     def _typed(self, name: str, value: float) -> int | float:
         """A value as its type has it: an i1 takes true, false, 0 and 1, other integers no truth values."""
         type_ = self.types[name]
-        if is_float(attribute_of(type_)):
+        if _is_float(type_):
             return float(value)
         if type_ == "i1" and value not in (0, 1):
             raise ValueError(f"{name} is an i1 and cannot be {value}: use true or false")
@@ -125,3 +126,8 @@ class Mailbox:
             return value
         assert self.bound is not None
         return self.bound[engine][number]
+
+
+@cache
+def _is_float(type_: str) -> bool:
+    return is_float(attribute_of(type_))
