@@ -1,12 +1,13 @@
 """The plan of an allocation: who waits for what, who signals which semaphore, what each engine keeps."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
+from mpkc.dialects.sem_distance import EVERY
 from mpkc.dialects.sem_structure import Loop, Structure
 from mpkc.passes.semaphores.barriers import Barriers, find_barriers
 from mpkc.passes.semaphores.bounds import always
@@ -236,10 +237,9 @@ def _least(plan: Plan, needs: list[Need]) -> list[Need]:
     Where producers stand in one loop on one engine, the last in program order retires last.
     """
     last: dict[tuple[object, ...], Need] = {}
-    needs = without_dominated(needs)
     if plan.kinds.choices.shifted:
-        needs = slid(needs, plan.trips)
-    for need in joined(needs):
+        needs = slid(without_dominated(known_before(needs, plan)), plan.trips)
+    for need in joined(without_dominated(needs)):
         producer = need.producer
         alike = (producer.engine, producer.loop, need.form, need.loop, need.k, need.inner, need.d, need.earlier)
         other = last.setdefault(alike, need)
@@ -247,6 +247,39 @@ def _least(plan: Plan, needs: list[Need]) -> list[Need]:
         if places.get(other.producer, -1) < places.get(producer, -1):
             last[alike] = need
     return list(last.values())
+
+
+def known_before(needs: list[Need], plan: Plan) -> list[Need]:
+    """The needs of one consumer, where it need not tell whether a run of a loop has just begun.
+
+    What it waits for in the iteration around has itself waited for all that its producer did before this run.
+    """
+    return [replace(need, form=Form.BACK, earlier=True) if _is_known(need, needs, plan) else need for need in needs]
+
+
+def _is_known(need: Need, needs: list[Need], plan: Plan) -> bool:
+    loop = need.loop
+    if loop is None or need.k != 1 or need.producer.loop is not loop or need.form not in (Form.BACK, Form.ENDED):
+        return False
+    around = {each for each in loop.path[1:-1] if each.counted}
+    return bool(around) and any(
+        around <= _waited_for_before(other.producer, need.producer, plan)
+        for other in needs
+        if other.form is Form.NOW and other.producer.loop in loop.path[:-1]
+    )
+
+
+def _waited_for_before(source: Source, producer: Source, plan: Plan) -> set[Loop]:
+    """The loops of whose last iterations, and earlier ones of that run, `source` has waited for all of a producer."""
+    instruction = plan.structure.by_op.get(source.op)
+    found: set[Loop] = set()
+    for edge in instruction.edges if instruction else ():
+        if plan.sources[edge.producer.op] is producer and (carrier := edge.carrier) is not None:
+            at = edge.common.index(carrier)
+            inner = [d for loop, d in zip(edge.common[at + 1 :], edge.distance[at + 1 :], strict=True) if loop.counted]
+            if edge.distance[at] == 1 and all(d == EVERY for d in inner):
+                found.add(carrier)
+    return found
 
 
 def _lay_out(plan: Plan, engine: str) -> None:

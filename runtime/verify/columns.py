@@ -24,12 +24,13 @@ class Columns:
         self.around = ghosts.around(head.op)
         self._makers: dict[object, Callable[[State], Value]] = {"one": lambda state: 1}
         self._add_counters(ghosts)
-        covers = [cover for requirement in ghosts.requirements for cover in requirement.covers]
+        requirements = [*ghosts.requirements, *ghosts.implied]
+        covers = [cover for requirement in requirements for cover in requirement.covers]
         covers = [cover for cover in covers if cover.target.loop is None or cover.target.loop in self.around]
         for cover in covers:
             self._add_histories(ghosts, cover)
         ordered: list[tuple[Key, Key]] = []
-        for chain in _chains(ghosts.requirements, self.around):
+        for chain in _chains(requirements, self.around):
             ordered += self._add_latest(ghosts, chain)
         for cover in covers:
             self._add_owed(ghosts, cover)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from xdsl.ir import Operation
@@ -208,11 +209,27 @@ class Comparison:
             checked = [not isinstance(slot.op, BarrierOp | MarkerOp) for slot in self.implementation.slots[engine]]
             early &= accumulated(need, active) < least
             late &= need > accumulated(np.where(np.array(checked)[:, None, None], most, -1), active)
+            if late.any():
+                late &= need > self._implied[engine]
         if not self.inputs.agree:
             reachable = _reachable(least, active)
             early, late = early & reachable, late & reachable
         yield from self._describe(engine, "EARLY", early)
         yield from self._describe(engine, "LATE", late)
+
+    @cached_property
+    def _implied(self) -> dict[str, Array]:
+        """What must have retired anyway where each slot issues: what it needs, what that needed, and so on."""
+        reached = {
+            engine: accumulated(self.least[engine], self.implementation.active[engine]) for engine in self.engines
+        }
+        while True:
+            before = sum(int(found.sum()) for found in reached.values())
+            for found in reached.values():
+                for number, other in enumerate(self.engines):
+                    np.maximum(found, _at(reached[other], found[:, number]), out=found)
+            if sum(int(found.sum()) for found in reached.values()) == before:
+                return reached
 
     def _describe(self, engine: str, what: str, wrong: Flags) -> Iterator[WaitFailure]:
         shown: set[tuple[int, int]] = set()
@@ -289,6 +306,15 @@ def _reaches(edge: Edge, consumer: Iteration, marker: Iteration) -> bool:
     depth = edge.carrier.depth if edge.carrier else 0
     target = [i - d if isinstance(d, int) else math.inf for i, d in zip(consumer, edge.counted, strict=False)][:depth]
     return all(t > 0 for t in target) and marker[:depth] <= tuple(target)
+
+
+def _at(reached: Array, slots: Array) -> Array:
+    """What is needed up to some slots of an engine, nothing for those that never come; [slots, engines, lanes]."""
+    if not len(reached):
+        return np.full((len(slots), 1, 1), -1, np.int32)
+    known = (slots >= 0) & (slots < len(reached))
+    found = reached[np.where(known, slots, 0), :, np.arange(slots.shape[1])].transpose(0, 2, 1)
+    return np.where(known[:, None], found, -1)
 
 
 def _same(a: Slot, b: Slot) -> bool:

@@ -15,11 +15,11 @@ from typing import TypeAlias
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation
 
-from mpkc.dialects.sem_streams import BarrierOp, IterationOp, MarkerOp, StreamOp, StreamsOp, WaitOp
+from mpkc.dialects.sem_streams import BarrierOp, IterationOp, MarkerOp, StreamOp, WaitOp
 from mpkc.dialects.sem_structure import Loop, LoopKind
 from mpkc.runtime.verify.integers import Value, both, choose, greater, lesser
 from mpkc.runtime.verify.places import Place, Places, excludes, position_of
-from mpkc.runtime.verify.requirements import Cover, Form, Requirement, Target
+from mpkc.runtime.verify.requirements import Cover, Form, Requirement, Target, implied_by
 from mpkc.runtime.verify.streams import constant_trips
 
 Key: TypeAlias = tuple[object, ...]
@@ -44,6 +44,7 @@ class Ghosts:
 
     Attributes:
         requirements: of its instructions.
+        implied: what is known to have been where an instruction issues: what it waited for has waited for that.
         runs: the loops that its stream runs, and those that have constant trips, which it may leave out.
         skipped: of these, those that it leaves out, by the loop around that it runs: where they would stand.
         times: how many iterations of each of them there are in one of that loop.
@@ -82,6 +83,11 @@ class Ghosts:
             if met is not None:
                 self._watch(met, ("entries", met.member.loop))
                 self.awaited[met.member.name] = met.member
+        self.implied = [each for each in implied_by(places, self.requirements) if self._countable(each.own)]
+        for cover in (requirement.own for requirement in self.implied):
+            self._watch(cover, self.quantity(cover.member))
+            if not self.single(cover.member):
+                self._track(cover.member)
         self.lost = set(self._lost())
 
     def _skip(self) -> None:
@@ -394,8 +400,3 @@ class Ghosts:
         found |= {("entries", each) for each in skipped}
         found |= {("count", member.name) for each in (loop, *skipped) for member in self.tracked.get(each, ())}
         return found
-
-
-def waited_by(streams: StreamsOp, engine: str) -> set[str]:
-    """The semaphores that an engine waits on."""
-    return {op.semaphore.data for op in streams.streams[engine].walk() if isinstance(op, WaitOp)}

@@ -6,12 +6,12 @@ from what an allocator meant. A wait on an instruction that retires behind the p
 it: such are its covers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from mpkc.dialects.sem_distance import EVERY
-from mpkc.dialects.sem_streams import ReadOp
+from mpkc.dialects.sem_streams import ReadOp, StreamsOp, WaitOp
 from mpkc.dialects.sem_structure import Edge, Loop
 from mpkc.runtime.verify.places import Place, Places, excludes
 
@@ -97,6 +97,22 @@ def requirements_of(places: Places, consumer: Place, waited: set[str]) -> list[R
     return found
 
 
+def implied_by(places: Places, requirements: Sequence[Requirement]) -> Iterator[Requirement]:
+    """What producers of this iteration have waited for in earlier ones, of what their consumers wait for as well."""
+    own = {(requirement.consumer, requirement.own.member) for requirement in requirements}
+    for requirement in requirements:
+        consumer, member = requirement.consumer, requirement.own.member
+        if requirement.own.target.form is not Form.NOW or member.loop not in consumer.loop.path:
+            continue
+        for edge in places.edges(member):
+            producer = places.by_label.get(edge.producer.label or edge.producer.name)
+            if producer is None or producer.signal is None or edge.never_owed or (consumer, producer) not in own:
+                continue
+            if (target := _target(edge)[0]).form is Form.BACK:
+                cover = Cover(producer, target)
+                yield Requirement(consumer, cover, requirement.text, covers=[cover])
+
+
 def _of_values(places: Places, consumer: Place) -> Iterator[tuple[Place, bool]]:
     """What a read reads; whose reads a value must not overtake. In one run a value comes before its reads."""
     if isinstance(consumer.op, ReadOp):
@@ -166,3 +182,8 @@ def _written(edge: Edge) -> str:
 def _numbers(edge: Edge) -> str:
     data = edge.after.distance.data
     return str(data) if isinstance(data, int) else f"[{', '.join(map(str, data))}]"
+
+
+def waited_by(streams: StreamsOp, engine: str) -> set[str]:
+    """The semaphores that an engine waits on."""
+    return {op.semaphore.data for op in streams.streams[engine].walk() if isinstance(op, WaitOp)}

@@ -22,12 +22,12 @@ from xdsl.ir import Operation
 
 from mpkc.dialects.sem_streams import StreamsOp
 from mpkc.runtime.verify.columns import Columns
-from mpkc.runtime.verify.ghosts import Ghosts, State, waited_by
+from mpkc.runtime.verify.ghosts import Ghosts, State
 from mpkc.runtime.verify.invariants import Invariant
 from mpkc.runtime.verify.observed import Run
 from mpkc.runtime.verify.places import Place, Places
 from mpkc.runtime.verify.report import SHOWN, Check, Failure
-from mpkc.runtime.verify.requirements import requirements_of
+from mpkc.runtime.verify.requirements import requirements_of, waited_by
 from mpkc.runtime.verify.scopes import Bounds
 from mpkc.runtime.verify.told import wait_failure
 from mpkc.runtime.verify.walks import Goal, Steps, Wrong

@@ -122,6 +122,9 @@ class Walk(ABC):
         self.of_consumer: dict[Place, list[Requirement]] = {}
         for requirement in ghosts.requirements:
             self.of_consumer.setdefault(requirement.consumer, []).append(requirement)
+        self.implied: dict[Place, list[Requirement]] = {}
+        for requirement in ghosts.implied:
+            self.implied.setdefault(requirement.consumer, []).append(requirement)
 
     @abstractmethod
     def control(self, op: Operation) -> None:
@@ -247,7 +250,7 @@ class Walk(ABC):
         return goals
 
     def _not_late(self, place: Place, wait: Awaited, requirements: Sequence[Requirement]) -> Goal:
-        """A wait asks for no more than is owed, or was known to have been."""
+        """A wait asks for no more than is owed, or was known to have been, or what else is owed has waited for."""
         ghosts, state, semaphore = self.ghosts, self.state, wait.semaphore
         owed: Value = 0
         allowed = wait.known
@@ -255,6 +258,9 @@ class Walk(ABC):
             covers = [cover for cover in requirement.covers if cover.member.signal == semaphore]
             if covers and covers[0].member is requirement.own.member and requirement.exact:
                 owed = greater(owed, ghosts.signals(state, covers[0]))
+        for requirement in self.implied.get(place, ()):
+            if requirement.own.member.signal == semaphore:
+                allowed = greater(allowed, ghosts.signals(state, requirement.own))
         if ghosts.may_be_late(semaphore, place) and (before := ghosts.before(state, semaphore, place)) is not None:
             allowed = greater(allowed, before)
         holds = semaphore not in ghosts.lost and wait.reached <= greater(allowed, owed)
