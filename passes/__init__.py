@@ -21,7 +21,6 @@ PASSES = {
     "tgraph-unpack": "UnpackPass",
     "tile-extract-dependencies": "ExtractDependenciesPass",
     "sem-unroll": "UnrollPass",
-    "sem-imply-dependencies": "ImplyDependenciesPass",
     "sem-order-transfers": "OrderTransfersPass",
     "sem-allocate": "AllocatePass",
     "sem-lower-views": "LowerViewsPass",
