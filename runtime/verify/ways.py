@@ -155,10 +155,19 @@ class Way(Walk):
             self._back(op, head, passed, carried)
         self._past()
         self._at_head(op, head, state, carried)
-        if isinstance(low, int) and isinstance(high, int) and isinstance(step, int):
-            loop = self.places.heads[op.body.block][0]
-            self._fact(self.state["iteration", loop] == len(range(low, high, max(step, 1))))
-        return self.read(carried)
+        if not (isinstance(low, int) and isinstance(high, int) and isinstance(step, int)):
+            return self.read(carried)
+        loop, trips = self.places.heads[op.body.block][0], len(range(low, high, max(step, 1)))
+        if not trips or all(key[0] != "count" for key in head.counters):
+            self._fact(self.state["iteration", loop] == trips)
+            return self.read(carried)
+        # What is last counted in the loop is only known behind an iteration, and there is one.
+        self._fact(self.state["iteration", loop] == trips - 1)
+        outer, self.again = self.again, True
+        self._index(op, variable, low, high, step)
+        passed = self.block(op.body.block)
+        self.again = outer
+        return passed
 
     def _look_ahead(self, op: Operation) -> None:
         """Waits in front of a loop are those of the first instruction in it: judge them there, in its first iteration,
