@@ -19,8 +19,24 @@ from mpkc.verification import chosen_bindings, possible, verify_compiled, with_s
 TRN2 = machine("trn2")
 PLACED = [name for name, kernel in KERNELS.items() if kernel.place is not None and name not in ("moe-2048", "moe-4096")]
 """The mixtures of experts differ in their sizes alone."""
-ASK_FOR_MORE = {"rmsnorm": ("vector",)}
-"""The semaphores of waits that are longer than is owed, by one at least: one less is enough too."""
+EACH = {"flash-attention": 4}
+"""Every which fault is tried, where there are many."""
+NOT_OWED = {
+    "rmsnorm": {"too short: vector before spread0"},
+    "flash-attention": {
+        f"{fault}: {wait}"
+        for fault in ("left out", "too short")
+        for wait in (
+            "keys before load_k",
+            "queries before load_qa",
+            "queries before load_qb",
+            "stored before storey",
+            "stored before storez",
+        )
+    },
+}
+"""Waits that are longer than is owed, so that one less is enough too, or that only keep transfers apart, which no
+dependency tells (test_verify_manual)."""
 
 
 def left_out(wait: WaitOp) -> None:
@@ -50,9 +66,9 @@ def signals(streams: StreamsOp) -> list[Operation]:
 
 Fault = tuple[str, Callable[[StreamsOp], list[Operation]], Callable[..., None]]
 FAULTS: list[Fault] = [
-    ("a wait that is left out", waits, left_out),
-    ("a wait that is too short", waits, too_short),
-    ("a signal that is left out", signals, not_signalled),
+    ("left out", waits, left_out),
+    ("too short", waits, too_short),
+    ("not signalled", signals, not_signalled),
 ]
 
 
@@ -62,9 +78,18 @@ def faulty(streams: StreamsOp) -> Iterator[tuple[str, StreamsOp]]:
         for number in range(len(places(streams))):
             copy = streams.clone()
             op = places(copy)[number]
-            what = f"{name}: {op.semaphore.data}" if isinstance(op, WaitOp) else f"{name}: {label_of(op)}"
+            what = f"{op.semaphore.data} before {waiting(op)}" if isinstance(op, WaitOp) else label_of(op)
             do(op)
-            yield what, copy
+            yield f"{name}: {what}", copy
+
+
+def waiting(wait: WaitOp) -> str:
+    """The label of the instruction behind a wait, or the name of the loop."""
+    following = wait.next_op
+    while following is not None and not is_instruction(following) and not following.regions:
+        following = following.next_op
+    assert following is not None
+    return label_of(following) or following.attributes["loop"].data
 
 
 def placed(kernel: Kernel) -> Compiled:
@@ -85,5 +110,6 @@ def test_every_fault_is_seen(name: str) -> None:
     program, streams = with_sizes(found.program, found.streams)
     product = Product(program, bindings=possible(program, chosen_bindings(program)))
     assert product.check(streams, patient=True) == []
-    unseen = [what for what, wrong in faulty(streams) if not product.check(wrong, patient=True)]
-    assert unseen == [f"a wait that is too short: {semaphore}" for semaphore in ASK_FOR_MORE.get(name, ())]
+    tried = list(faulty(streams))[:: EACH.get(name, 1)]
+    unseen = {what for what, wrong in tried if not product.check(wrong, patient=True)}
+    assert unseen == NOT_OWED.get(name, set()) & {what for what, _ in tried}

@@ -9,6 +9,7 @@ between two each.
 import numpy as np
 
 from mpkc.bench.kernels.kernel import Arrays, Kernel, Sizes
+from mpkc.bench.kernels.manual import flash_attention as manual
 from mpkc.bench.kernels.writer import Number, Tile, Writer
 
 D, QUERIES, KEYS, BANK = 128, 128, 128, 512
@@ -19,7 +20,8 @@ ENGINES = ("load", "tensor", "scalar", "vector", "gpsimd", "store")
 
 
 class _Flash:
-    """The stages of a group, each with the group's number."""
+    """The stages of a group, each with the group's number, and what labels end with outside of the loop over groups:
+    the letter of the group, a and b for the first, y and z for the last."""
 
     def __init__(self, sections: int, groups: int, banks: int):
         self.banks = range(banks)
@@ -50,68 +52,69 @@ class _Flash:
 
     def begin(self) -> None:
         """Nothing has been seen."""
-        self.w.fill(self.w.constant(LOWEST), self.maxima, "vector")
-        self.w.fill(self.w.constant(0), self.sums, "vector")
-        self.w.fill(self.w.constant(0), self.outputs, "gpsimd")
+        self.w.fill(self.w.constant(LOWEST), self.maxima, "vector", "fill_maxima")
+        self.w.fill(self.w.constant(0), self.sums, "vector", "fill_sums")
+        self.w.fill(self.w.constant(0), self.outputs, "gpsimd", "fill_outputs")
 
     def load_section(self, section: Number) -> None:
         w = self.w
         keys = len(self.banks) * BANK
         first = w.product(section, w.index(keys))
-        w.load(w.columns(self.k_far, first, keys), self.k)
-        w.load(w.rows(self.v_far, first, keys), self.v)
+        w.load(w.columns(self.k_far, first, keys), self.k, label="load_k")
+        w.load(w.rows(self.v_far, first, keys), self.v, label="load_v")
 
-    def score(self, group: Number) -> None:
+    def score(self, group: Number, at: str = "") -> None:
         """Queries times keys, the largest score of each row, and what earlier sums and outputs are scaled by."""
         w = self.w
         q, scaled = w.slot(self.q, group), w.slot(self.scaled, group)
-        w.load(w.columns(self.q_far, w.product(group, w.index(QUERIES)), QUERIES), q)
-        w.map("mul", [q, w.constant(D**-0.5)], scaled, "vector")
+        w.load(w.columns(self.q_far, w.product(group, w.index(QUERIES)), QUERIES), q, label=f"load_q{at}")
+        w.map("mul", [q, w.constant(D**-0.5)], scaled, "vector", f"scale{at}")
         for n in self.banks:
-            w.matmul(scaled, w.columns(self.k, w.index(n * BANK), BANK), self.scores[n])
-            w.reduce("max", self.scores[n], self.one(self.largest_parts, n), "vector")
+            w.matmul(scaled, w.columns(self.k, w.index(n * BANK), BANK), self.scores[n], label=f"score{n}{at}")
+            w.reduce("max", self.scores[n], self.one(self.largest_parts, n), "vector", f"max{n}{at}")
         maximum, ratio = w.columns(self.maxima, group, 1), w.columns(self.ratios, group, 1)
-        w.reduce("max", self.largest_parts, self.largest, "vector")
-        w.map("max", [maximum, self.largest], self.largest, "vector")
-        w.map("sub", [maximum, self.largest], self.drop, "vector")
-        w.map("exp", [self.drop], ratio, "scalar")
-        w.copy(self.largest, maximum, "vector")
+        w.reduce("max", self.largest_parts, self.largest, "vector", f"largest{at}")
+        w.map("max", [maximum, self.largest], self.largest, "vector", f"larger{at}")
+        w.map("sub", [maximum, self.largest], self.drop, "vector", f"drop{at}")
+        w.map("exp", [self.drop], ratio, "scalar", f"ratio{at}")
+        w.copy(self.largest, maximum, "vector", f"keep{at}")
 
-    def exponentiate(self, group: Number) -> None:
+    def exponentiate(self, group: Number, at: str = "") -> None:
         w = self.w
         maximum, sums = w.columns(self.maxima, group, 1), w.slot(self.sum_parts, group)
         for n in self.banks:
             p = w.slot(self.p[n], group)
-            w.map("sub", [self.scores[n], maximum], self.shifted[n], "scalar")
-            w.map("exp", [self.shifted[n]], p, "scalar")
-            w.reduce("sum", p, self.one(sums, n), "gpsimd")
+            w.map("sub", [self.scores[n], maximum], self.shifted[n], "scalar", f"sub{n}{at}")
+            w.map("exp", [self.shifted[n]], p, "scalar", f"exp{n}{at}")
+            w.reduce("sum", p, self.one(sums, n), "gpsimd", f"sum{n}{at}")
 
-    def multiply(self, group: Number) -> None:
+    def multiply(self, group: Number, at: str = "") -> None:
         """Probabilities, transposed, times values."""
         w = self.w
         pv = w.slot(self.pv, group)
         for n in self.banks:
             p, bank = w.slot(self.p[n], group), w.slot(self.turned_banks, w.index(n % 2))
             for block in range(BLOCKS):
-                w.transpose(w.columns(p, w.index(block * KEYS), KEYS), self.queries(bank, block))
-            w.copy(bank, self.turned[n], "vector")
+                label = f"transpose{n * BLOCKS + block}{at}"
+                w.transpose(w.columns(p, w.index(block * KEYS), KEYS), self.queries(bank, block), label)
+            w.copy(bank, self.turned[n], "vector", f"turn{n}{at}")
         for n in self.blocks:
             values = w.rows(self.v, w.index(n * KEYS), KEYS)
-            w.matmul(self.queries(self.turned[n // BLOCKS], n % BLOCKS), values, pv, more=n > 0)
+            w.matmul(self.queries(self.turned[n // BLOCKS], n % BLOCKS), values, pv, n > 0, f"pv{n}{at}")
 
-    def write_back(self, group: Number) -> None:
+    def write_back(self, group: Number, at: str = "") -> None:
         w = self.w
         total, ratio = w.columns(self.sums, group, 1), w.columns(self.ratios, group, 1)
         output = w.columns(self.outputs, w.product(group, w.index(D)), D)
-        w.reduce("sum", w.slot(self.sum_parts, group), self.total, "vector")
-        w.map("mul", [total, ratio], total, "vector")
-        w.map("add", [total, self.total], total, "vector")
-        w.map("reciprocal", [total], self.inverse, "vector")
-        w.map("mul", [output, ratio], output, "vector")
-        w.map("add", [output, w.slot(self.pv, group)], output, "vector")
+        w.reduce("sum", w.slot(self.sum_parts, group), self.total, "vector", f"total{at}")
+        w.map("mul", [total, ratio], total, "vector", f"decay{at}")
+        w.map("add", [total, self.total], total, "vector", f"add_total{at}")
+        w.map("reciprocal", [total], self.inverse, "vector", f"invert{at}")
+        w.map("mul", [output, ratio], output, "vector", f"decay_output{at}")
+        w.map("add", [output, w.slot(self.pv, group)], output, "vector", f"add_output{at}")
         o = w.slot(self.o, group)
-        w.map("mul", [output, self.inverse], o, "vector")
-        w.store(o, w.rows(self.o_far, w.product(group, w.index(QUERIES)), QUERIES))
+        w.map("mul", [output, self.inverse], o, "vector", f"divide{at}")
+        w.store(o, w.rows(self.o_far, w.product(group, w.index(QUERIES)), QUERIES), f"store{at}")
 
     def one(self, tile: Tile, column: int) -> Tile:
         return self.w.columns(tile, self.w.index(column), 1)
@@ -125,20 +128,20 @@ def build(sections: int, groups: int, banks: int) -> str:
     flash = _Flash(sections, groups, banks)
     w = flash.w
     flash.begin()
-    with w.loop(w.index(sections)) as section:
+    with w.loop(w.index(sections), "section") as section:
         flash.load_section(section)
-        flash.score(w.index(0))
-        flash.exponentiate(w.index(0))
-        flash.score(w.index(1))
-        with w.loop(w.index(groups - AHEAD)) as i:
+        flash.score(w.index(0), "a")
+        flash.exponentiate(w.index(0), "a")
+        flash.score(w.index(1), "b")
+        with w.loop(w.index(groups - AHEAD), "group") as i:
             flash.exponentiate(w.sum(i, w.index(1)))
             flash.score(w.sum(i, w.index(AHEAD)))
             flash.multiply(i)
             flash.write_back(i)
-        flash.exponentiate(w.index(groups - 1))
-        for group in range(groups - AHEAD, groups):
-            flash.multiply(w.index(group))
-            flash.write_back(w.index(group))
+        flash.exponentiate(w.index(groups - 1), "z")
+        for group, at in zip(range(groups - AHEAD, groups), "yz", strict=True):
+            flash.multiply(w.index(group), at)
+            flash.write_back(w.index(group), at)
     return str(w)
 
 
@@ -173,4 +176,5 @@ KERNEL = Kernel(
     reference,
     2,
     (0, 1, 2),
+    place=manual.place,
 )

@@ -57,7 +57,8 @@ tile.kernel @rmsnorm(%x : !far, %gamma : !gamma_far, %q : !q_far, %scale : !s_fa
   %inverse_slots = memref.alloc() : !s_slots
   %gamma_near = memref.alloc() : !gamma
   %ones = memref.alloc() : !ones
-{"".join(map(_allocated, range(BANKS)))}  tile.copy %gamma -> %gamma_near engine "load" {{label = "load_gamma"}} : !gamma_far -> !gamma
+{"".join(map(_allocated, range(BANKS)))}\
+  tile.copy %gamma -> %gamma_near engine "load" {{label = "load_gamma"}} : !gamma_far -> !gamma
   tile.fill %one -> %ones engine "vector" {{label = "fill_ones"}} : f32 -> !ones
   scf.for %i = %c0 to %tiles step %c1 {{
     %row = arith.muli %i, %rows : index
@@ -75,7 +76,8 @@ tile.kernel @rmsnorm(%x : !far, %gamma : !gamma_far, %q : !q_far, %scale : !s_fa
     %right = memref.subview %t[0, %half] [{ROWS}, {width // 2}] [1, 1] : !tile to !half
     tile.copy %x_rows -> %t engine "load" retire async {{label = "load_x"}} : !rows -> !tile
     tile.reduce sum of square %left -> %r axis 1 engine "scalar" {{label = "sum_left"}} : !half -> !column
-    tile.reduce sum of square %right -> %r axis 1 accumulate %more engine "scalar" {{label = "sum_right"}} : !half -> !column
+    tile.reduce sum of square %right -> %r axis 1 accumulate %more engine "scalar" {{label = "sum_right"}} \
+: !half -> !column
     tile.map mul %r, %inverse_size -> %r engine "scalar" {{label = "mean"}} : !column, f32 -> !column
     tile.map add %r, %epsilon -> %r engine "scalar" {{label = "add_epsilon"}} : !column, f32 -> !column
     tile.map rsqrt %r -> %r engine "scalar" {{label = "rsqrt"}} : !column -> !column
@@ -103,8 +105,10 @@ def _part(part: int) -> str:
     %bank{part} = tile.rotate %banks{part % BANKS}[%i] : !banks -> !bank
     %gamma{part} = memref.subview %gamma_near[0, %at{part}] [1, {BANK}] [1, 1] : !gamma to !gamma_part
     %part{part} = memref.subview %t[0, %at{part}] [{ROWS}, {BANK}] [1, 1] : !tile to !part
-    tile.matmul %ones, %gamma{part} -> %bank{part} transpose_lhs engine "tensor" {{label = "spread{part}"}} : !ones, !gamma_part -> !bank
-    tile.map mul %part{part}, %bank{part} -> %part{part} engine "vector" {{label = "multiply{part}"}} : !part, !bank -> !part
+    tile.matmul %ones, %gamma{part} -> %bank{part} transpose_lhs engine "tensor" {{label = "spread{part}"}} \
+: !ones, !gamma_part -> !bank
+    tile.map mul %part{part}, %bank{part} -> %part{part} engine "vector" {{label = "multiply{part}"}} \
+: !part, !bank -> !part
 """
 
 

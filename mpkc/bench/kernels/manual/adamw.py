@@ -15,7 +15,7 @@ def place(p: Placement, sizes: Sizes) -> None:
     # The end of a chunk has its own, so that the store can compare with the native counter.
     stepped = p.semaphore("stepped", "step_p")
 
-    # Two slots: chunk i takes the place of chunk i - 2, which has to be stored. The queue is drained of the chunk before.
+    # Two slots: chunk i takes the place of chunk i - 2, which has to be stored. The queue has done the chunk before.
     load = p.engine("load")
     load.before("load_p", stored >= load.register(-1, i=1), loaded >= load.index("i"))
 

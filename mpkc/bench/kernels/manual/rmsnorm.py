@@ -1,4 +1,4 @@
-"""RMSNorm by hand: the tensor engine, which sets the pace, finds its thresholds in registers; the others compute theirs.
+"""RMSNorm by hand: the tensor engine sets the pace and finds its thresholds in registers; the others compute theirs.
 
 What an engine computes while it waits anyway costs nothing, and that is where the vector and the scalar engine do it.
 """
@@ -14,8 +14,8 @@ TAIL = ("absmax", "normalize", "to_scale", "invert", "quantize")
 def place(p: Placement, sizes: Sizes) -> None:
     parts = sizes["parts"]
     last = f"multiply{parts - 1}"
-    # A bank is free once its part is multiplied. The tensor engine asks for the first two of a tile one by one, since it
-    # waits for them, and for the others two at a time: that is safe, and it comes too late for none of them.
+    # A bank is free once its part is multiplied. The tensor engine asks for the first two of a tile one by one, since
+    # it waits for them, and for the others two at a time: that is safe, and it comes too late for none of them.
     freed = {part + BANKS: part if part < 2 else part + 1 for part in range(parts - BANKS) if part < 2 or part % 2 == 0}
     counted = (*(f"multiply{part}" for part in freed.values()), last, *TAIL)
     step = len(counted)
@@ -27,7 +27,7 @@ def place(p: Placement, sizes: Sizes) -> None:
     stored = p.semaphore("store", "store_s")  # behind store_q in its queue, so it stands for both
 
     def until(label: str) -> int:
-        """The signals of the vector engine up to an instruction of the first tile; that of the ones comes before all."""
+        """The signals of the vector engine up to an instruction of the first tile; that of the ones comes first."""
         return 2 + counted.index(label)
 
     load = p.engine("load")
