@@ -75,6 +75,9 @@ Proof.
     + intros S [<-|[]]. unfold trip. simpl. rewrite (wf_parent_top _ W). reflexivity.
     + intros S rest [E|[]] B Q HB U. injection E as <- <-. apply Z. intros ->.
       destruct (wf_child _ W e top B) as [BT _]; [apply children_tail; assumption|]. inversion U; congruence.
+    + intros S a b rest [E|[]] B Q HB _ U. injection E as <- E. apply Z. intros ->.
+      assert (HC : In B (children (body P e top))) by (rewrite E; apply (in_or_app [a; b] (children rest)); auto).
+      destruct (wf_child _ W e top B HC) as [BT _]. inversion U; congruence.
     + intros S Q n NT U Hn. assert (NQ : Q <> top) by (intros ->; inversion U; congruence). rewrite C in Hn.
       destruct (parent P S =? top); [|assert (n = 0) by lia; subst; reflexivity].
       destruct n as [|[|n]]; [reflexivity | simpl; rewrite !Z by assumption; reflexivity | lia].

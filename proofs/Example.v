@@ -2,17 +2,17 @@
     every kind, satisfies all that they ask ([example_right]). It runs to its end ([example_runs]), also in words of 32 bits
     ([example_in_words]).
 
-    for A { C1 | for B { P, X | C2 } if (A is odd) { C3 } C0 }         engine 0: P, X; engine 1: all others *)
+    for A { C1 | for B { P, X | C2 } if (A is odd) { C3 } else { Y } C0 }       engine 0: P, X, Y; engine 1: all others *)
 From Coq Require Import Arith ZArith Lia List Bool.
 Import ListNotations.
 From Mpkc Require Import Arithmetic Program Machine Registers Owed Retirement Bisimulation Corollaries Words Tree.
 
 Definition A : loop := 1.  Definition B : loop := 2.  Definition Then : loop := 3.  Definition Else : loop := 4.
 Definition P : instr := 0.  Definition X : instr := 1.
-Definition C0 : instr := 2.  Definition C1 : instr := 3.  Definition C2 : instr := 4.  Definition C3 : instr := 5.
+Definition C0 : instr := 2.  Definition C1 : instr := 3.  Definition C2 : instr := 4.  Definition C3 : instr := 5.  Definition Y : instr := 6.
 
 Definition example_tree : list tree :=
-  [TLoop A [TInstr 1 C1; TLoop B [TInstr 0 P; TInstr 0 X; TInstr 1 C2]; TIf Then Else [TInstr 1 C3] []; TInstr 1 C0]].
+  [TLoop A [TInstr 1 C1; TLoop B [TInstr 0 P; TInstr 0 X; TInstr 1 C2]; TIf Then Else [TInstr 1 C3] [TInstr 0 Y]; TInstr 1 C0]].
 Definition example_deps (c : instr) : list dep := match c with
   | 0 => [Build_dep C2 B 1 false false None;        (* P overwrites what C2 has read *)
           Build_dep C2 B 2 false false None]        (* and two iterations of B back, which A carries too *)
@@ -23,7 +23,8 @@ Definition example_deps (c : instr) : list dep := match c with
   | 4 => [Build_dep P B 2 true false None;          (* two iterations of B back *)
           Build_dep X B 0 true false None;
           Build_dep P A 1 true true (Some (-1)%Z)]  (* one iteration of A back, there up to the next one of B *)
-  | 5 => [Build_dep X A 2 true true None]           (* two of A back, from a history *)
+  | 5 => [Build_dep X A 2 true true None;           (* two of A back, from a history *)
+          Build_dep Y A 1 true false None]          (* one back, in the other branch *)
   | _ => [] end.
 Definition example_program : program := tables example_tree (fun _ => true) (fun i => if i =? X then 1 else 0).
 
@@ -61,6 +62,8 @@ Proof.
     + apply back; reflexivity.
     + apply (clamped _ _ _ (-1)%Z); simpl; try reflexivity; [discriminate | stands | stands].
     + apply ended; simpl; try reflexivity; [stands | lia].
+    + eapply (other_branch example C3 _ [Instr C1; Loop B] Then Else [Instr C0] Then Else); try reflexivity; try discriminate;
+      simpl; auto; stands.
   - intros l (c & d & H & R). destruct c as [|[|[|[|[|[|c]]]]]]; simpl in H; repeat destruct H as [<-|H]; try contradiction;
     (destruct R as [[-> [R|[R _]]]|[-> R]]; simpl in R; try discriminate; try reflexivity; congruence).
 Qed.
@@ -163,17 +166,17 @@ Qed.
 
 Definition begins : state := spec_start example [] (fun _ _ => 0).
 Definition finished (sh : shared example) (e : engine) : Prop := conts example sh e = [(top, [])] /\ in_flight example sh e = [].
-(** 26 instructions commit, those of B six times each, C3 twice, and both engines come to the end. *)
+(** 27 instructions commit, those of B six times each, C3 twice, Y once, and both engines come to the end. *)
 Definition outcome (r : list label * state) := let sh := s_shared example (snd r) in
   (length (fst r) <? 1000, map (fun e => (conts example sh e, in_flight example sh e)) [0; 1],
-   map (count_occ Nat.eq_dec (datapath example sh)) [P; X; C2; C0; C1; C3]).
+   map (count_occ Nat.eq_dec (datapath example sh)) [P; X; C2; C0; C1; C3; Y]).
 Definition complete (w : list label) (s : state) : Prop := length w < 1000 /\
   finished (s_shared example s) 0 /\ finished (s_shared example s) 1 /\
-  map (count_occ Nat.eq_dec (datapath example (s_shared example s))) [P; X; C2; C0; C1; C3] = [6; 6; 6; 3; 3; 2].
-Lemma outcome_complete : forall w s, outcome (w, s) = (true, [([(top, [])], []); ([(top, [])], [])], [6; 6; 6; 3; 3; 2]) ->
+  map (count_occ Nat.eq_dec (datapath example (s_shared example s))) [P; X; C2; C0; C1; C3; Y] = [6; 6; 6; 3; 3; 2; 1].
+Lemma outcome_complete : forall w s, outcome (w, s) = (true, [([(top, [])], []); ([(top, [])], [])], [6; 6; 6; 3; 3; 2; 1]) ->
   complete w s.
 Proof.
-  unfold outcome, complete, finished. intros w s E. injection E as E1 E2 E3 E4 E5 E6 E7 E8 E9 E10 E11.
+  unfold outcome, complete, finished. intros w s E. injection E as E1 E2 E3 E4 E5 E6 E7 E8 E9 E10 E11 E12.
   apply Nat.ltb_lt in E1. simpl. repeat split; congruence.
 Qed.
 Theorem example_runs : exists w s, run (spec_step example) begins w s /\ complete w s.
@@ -203,7 +206,7 @@ Proof.
   { intro l. assert (H := few_entries _ _ _ RN e l). assert (entries hist_start l <= 1) by (destruct l; simpl; auto). simpl in H. lia. }
   split; [intro l; specialize (EB l); lia|]. intro p.
   assert (N_of example p <= 2).
-  { destruct p as [|[|[|[|[|[|p]]]]]]; try (vm_compute; lia). }
+  { destruct p as [|[|[|[|[|[|[|p]]]]]]]; try (vm_compute; lia). }
   specialize (EB (loop_of example p)). nia.
 Qed.
 Theorem example_in_words : exists w u, run (word_step example keeps M false) (impl_start example [] (fun _ _ => 0)) w u /\

@@ -50,6 +50,30 @@ Proof.
   destruct HD as [s ->]. exact (c_ahead _ _ _ _ _ _ C _ _ HS B _ IB BU).
 Qed.
 
+(** Nor has it where it stands in the other branch. *)
+Lemma not_in_branch : forall e i rest fs H r S Q pre a b after A B, counted e ((loop_of P i, Instr i :: rest) :: fs) H r ->
+  body e S = pre ++ If a b :: after -> In A [a; b] -> In B [a; b] -> A <> B -> under A (loop_of P i) -> under B Q ->
+  H S (entries H S) Q = 0.
+Proof.
+  intros e i rest fs H r S Q pre a b after A B C EB HA HB AB UA UB. assert (G := c_good _ _ _ _ _ _ C).
+  assert (IA : In A (children (body e S))) by (rewrite EB; apply child_in; assumption).
+  assert (IB : In B (children (body e S))) by (rewrite EB; apply child_in; assumption).
+  destruct (wf_child _ W _ _ _ IA) as [AT AP]. assert (DA := child_depth m W _ _ _ IA). assert (DB := child_depth m W _ _ _ IB).
+  assert (AS : In S (loops ((loop_of P i, Instr i :: rest) :: fs))).
+  { eapply (good_under_in m W); [exact G | reflexivity|]. rewrite <- AP. apply (under_parent m); assumption. }
+  apply loops_in in AS. destruct AS as [rs [HS|HS]].
+  - injection HS as ES _. apply (under_depth m W) in UA. rewrite ES in UA. lia.
+  - destruct (good_inner m W _ _ G _ _ _ eq_refl _ _ HS) as (y & s & t & -> & YC & YT & YP & YU).
+    assert (y = A) by (eapply (under_same m W); eauto; rewrite DA, (wf_depth _ W y YT), YP; reflexivity). subst y.
+    destruct (good_suffix m _ _ G _ _ (or_intror HS)) as [p Ep]. rewrite EB in Ep. assert (NC := wf_children _ W e S). rewrite EB in NC.
+    assert (after = t) by exact (same_rest A (If a b) s pre after p t NC HA YC Ep). subst t.
+    assert (E2 : (pre ++ [If a b]) ++ after = (p ++ [s]) ++ after) by (rewrite <- !app_assoc; exact Ep).
+    apply app_inv_tail, app_inj_tail in E2. destruct E2 as [_ <-].
+    apply (c_branch _ _ _ _ _ _ C S a b after (or_intror HS) B Q HB); [|assumption].
+    intro AB'. assert (UB' := good_in_under m W _ _ G _ _ _ eq_refl _ AB'). apply AB.
+    apply (under_same m W A B _ UA UB'). congruence.
+Qed.
+
 (** ** The masks and the counters *)
 Section Issue.
 Variables (i : instr) (rest : list stmt) (fs : frames) (H : hist) (r : regs) (d : dep).
@@ -64,6 +88,15 @@ Lemma issue_active : forall S, under S (loop_of P i) -> In S (loops ((loop_of P 
 Proof. intros. eapply (good_under_in m W); [apply (c_good _ _ _ _ _ _ C) | reflexivity | assumption]. Qed.
 Lemma carrier_trip : 1 <= trip m H (carrier d) /\ 1 <= entries H (carrier d).
 Proof. split; [apply (c_trip _ _ _ _ _ _ C) | apply (c_active _ _ _ _ _ _ C)]; apply issue_active, US. Qed.
+Lemma carrier_over : under (carrier d) Q.
+Proof.
+  destruct AL as [PS _ _|? ? ? ? ?|pre X after B ? ? BT BP BU ? ? ? ? ?|pre a b after A B ? ? EB HA HB ? ? UB ? ?|? ? ? ?|z ? ? ? ? ? ?];
+    try assumption.
+  - rewrite PS. constructor.
+  - rewrite <- BP. apply (under_parent m); assumption.
+  - assert (IB : In B (children (body e (carrier d)))) by (rewrite EB; apply child_in; assumption).
+    destruct (wf_child _ W _ _ _ IB) as [BT BP]. rewrite <- BP. apply (under_parent m); assumption.
+Qed.
 Lemma trip_ran : forall l, under l (loop_of P i) -> trip m H l <= entries H l.
 Proof.
   intros l U. unfold trip. destruct (Nat.eq_dec l top) as [->|NT].
@@ -107,7 +140,8 @@ Qed.
 Theorem owed_exact : ~ exempt m H d -> owed m r d = required m H d.
 Proof.
   destruct carrier_trip as [T1 E1]. intro NE. unfold owed, required.
-  destruct AL as [PS Hh Hc|PS UP K0 Hh Hc|pre X after B PS K1 BT BP BU EB IB HX Hh Hc|UP K Hh Hc|z Hc WI K PS UP UQ]; rewrite Hc, ?Hh.
+  destruct AL as [PS Hh Hc|PS UP K0 Hh Hc|pre X after B PS K1 BT BP BU EB IB HX Hh Hc
+    |pre a b after A B PS K1 EB HA HB AB UA UB Hh Hc|UP K Hh Hc|z Hc WI K PS UP UQ]; rewrite Hc, ?Hh.
   - rewrite PS, Nat.eqb_refl, (r_mono _ _ _ _ _ _ C), back_by_exact. symmetry. eapply upto_self; [eassumption | lia].
   - rewrite (proj2 (Nat.eqb_neq _ _) PS), (r_mono _ _ _ _ _ _ C), K0. symmetry.
     assert (Z : entries H (carrier d) - (if within d then 0 else Nat.min 0 (trip m H (carrier d))) = entries H (carrier d))
@@ -116,6 +150,10 @@ Proof.
   - rewrite (proj2 (Nat.eqb_neq _ _) PS), (r_mono _ _ _ _ _ _ C), K1.
     assert (UP := under_parent m Q B BU BT). rewrite BP in UP. rewrite <- (c_upto _ _ _ _ _ _ C _ _ UP).
     assert (Z := not_begun _ _ _ _ _ _ _ _ _ _ _ _ C eq_refl US BT BP BU EB IB HX).
+    assert (N1 : (if within d then 1 else Nat.min 1 (trip m H (carrier d))) = 1) by (destruct (within d); lia). rewrite N1.
+    destruct (entries H (carrier d)) as [|n]; simpl; [reflexivity|]. rewrite Nat.sub_0_r. lia.
+  - rewrite (proj2 (Nat.eqb_neq _ _) PS), (r_mono _ _ _ _ _ _ C), K1. assert (UP := carrier_over).
+    rewrite <- (c_upto _ _ _ _ _ _ C _ _ UP). assert (Z := not_in_branch _ _ _ _ _ _ _ _ _ _ _ _ _ _ C EB HA HB AB UA UB).
     assert (N1 : (if within d then 1 else Nat.min 1 (trip m H (carrier d))) = 1) by (destruct (within d); lia). rewrite N1.
     destruct (entries H (carrier d)) as [|n]; simpl; [reflexivity|]. rewrite Nat.sub_0_r. lia.
   - destruct (within d); [apply (r_past _ _ _ _ _ _ C) | apply (r_started _ _ _ _ _ _ C)]; assumption.
@@ -128,12 +166,6 @@ Proof.
 Qed.
 
 (** whatever the masks say, no more is asked for than ran *)
-Lemma carrier_over : under (carrier d) Q.
-Proof.
-  destruct AL as [PS _ _|? ? ? ? ?|pre X after B ? ? BT BP BU ? ? ? ? ?|? ? ? ?|z ? ? ? ? ? ?]; try assumption.
-  - rewrite PS. constructor.
-  - rewrite <- BP. apply (under_parent m); assumption.
-Qed.
 Theorem owed_ran : owed m r d <= entries H Q.
 Proof.
   assert (UP := carrier_over). assert (UL := c_upto _ _ _ _ _ _ C _ _ UP).

@@ -68,6 +68,10 @@ Inductive allocatable (P : program) (c : instr) (d : dep) : Prop :=
       body P (engine_of P c) (carrier d) = pre ++ X :: rest -> In B (children rest) ->
       (X = Instr c \/ exists C, In C (child X) /\ under P C (loop_of P c)) ->
       history d = false -> clamp d = None -> allocatable P c d
+  (** it is carried at distance 1, and they stand in the two branches of a conditional, of which one runs; *)
+  | other_branch : forall pre a b rest A B, loop_of P (producer d) <> carrier d -> distance d = 1 ->
+      body P (engine_of P c) (carrier d) = pre ++ If a b :: rest -> In A [a; b] -> In B [a; b] -> A <> B ->
+      under P A (loop_of P c) -> under P B (loop_of P (producer d)) -> history d = false -> clamp d = None -> allocatable P c d
   (** a history tells: registers hold what the counter of the producer's loop was when an iteration ended; *)
   | ended : under P (carrier d) (loop_of P (producer d)) -> 1 <= distance d -> history d = true -> clamp d = None ->
       allocatable P c d
@@ -82,3 +86,36 @@ Definition well_placed (P : program) (c : instr) (d : dep) : Prop :=
 
 Definition Allocatable (P : program) (deps : instr -> list dep) : Prop :=
   forall c d, In d (deps c) -> well_placed P c d /\ allocatable P c d.
+
+(** ** Places in a body: an instruction, and a body that is held, stand in one *)
+Lemma head_child : forall x s rest, In x (child s) -> In x (children (s :: rest)).
+Proof. intros. simpl. apply in_or_app; auto. Qed.
+Lemma children_app : forall a b, children (a ++ b) = children a ++ children b.
+Proof. intros. apply flat_map_app. Qed.
+Lemma child_in : forall c X a b, In c (child X) -> In c (children (a ++ X :: b)).
+Proof. intros. rewrite children_app. apply in_or_app. right. apply head_child. assumption. Qed.
+Lemma disjoint : forall (l l' : list loop) c, NoDup (l ++ l') -> In c l -> In c l' -> False.
+Proof.
+  induction l as [|x l IH]; simpl; [tauto|]. intros l' c D [->|Hc] H'; inversion D; subst; [|eauto].
+  apply H1. apply in_or_app; auto.
+Qed.
+Lemma nodup_right : forall (l l' : list loop), NoDup (l ++ l') -> NoDup l'.
+Proof. induction l; simpl; intros l' D; [assumption|]. inversion D; auto. Qed.
+Lemma same_rest : forall c X Y (a b a' b' : list stmt), NoDup (children (a ++ X :: b)) ->
+  In c (child X) -> In c (child Y) -> a ++ X :: b = a' ++ Y :: b' -> b = b'.
+Proof.
+  induction a as [|y a IH]; intros b a' b' D HX HY E; destruct a' as [|z a']; simpl in *; injection E as E1 E2; auto.
+  - exfalso. apply (disjoint _ _ c D); [assumption|]. rewrite E2. apply child_in; assumption.
+  - exfalso. apply (disjoint _ _ c D); [congruence | apply child_in; assumption].
+  - eapply IH; eauto using nodup_right.
+Qed.
+Lemma same_rest_instr : forall c (a b a' b' : list stmt), NoDup (instrs (a ++ Instr c :: b)) ->
+  a ++ Instr c :: b = a' ++ Instr c :: b' -> b = b'.
+Proof.
+  assert (IN : forall c a b, In c (instrs (a ++ Instr c :: b))).
+  { intros. unfold instrs. rewrite flat_map_app. apply in_or_app. right. left. reflexivity. }
+  induction a as [|y a IH]; intros b a' b' D E; destruct a' as [|z a']; simpl in *; inversion E; subst; auto.
+  - exfalso. inversion D; subst. apply H1. apply IN.
+  - exfalso. inversion D; subst. apply H1. apply IN.
+  - eapply IH; eauto. destruct z; simpl in D; [inversion D|..]; assumption.
+Qed.

@@ -47,8 +47,6 @@ Inductive good (e : engine) : frames -> Prop :=
 
 Lemma good_suffix : forall e fs, good e fs -> forall S rest, In (S, rest) fs -> suffix rest (body e S).
 Proof. induction 1; intros S r [E|E]; try (inversion E; subst; assumption); try contradiction; eauto. Qed.
-Lemma head_child : forall x s rest, In x (child s) -> In x (children (s :: rest)).
-Proof. intros. simpl. apply in_or_app; auto. Qed.
 Lemma good_parent : forall e x rest y s rest' fs, good e ((x, rest) :: (y, s :: rest') :: fs) ->
   x <> top /\ parent x = y.
 Proof.
@@ -94,36 +92,6 @@ Qed.
 Lemma loops_in : forall l fs, In l (loops fs) -> exists rs, In (l, rs) fs.
 Proof. intros l fs H. apply in_map_iff in H. destruct H as [[l' rs] [E H]]. simpl in E. subst. eauto. Qed.
 
-Lemma children_app : forall a b, children (a ++ b) = children a ++ children b.
-Proof. intros. apply flat_map_app. Qed.
-Lemma child_in : forall c X a b, In c (child X) -> In c (children (a ++ X :: b)).
-Proof. intros. rewrite children_app. apply in_or_app. right. apply head_child. assumption. Qed.
-Lemma disjoint : forall (l l' : list loop) c, NoDup (l ++ l') -> In c l -> In c l' -> False.
-Proof.
-  induction l as [|x l IH]; simpl; [tauto|]. intros l' c D [->|Hc] H'; inversion D; subst; [|eauto].
-  apply H1. apply in_or_app; auto.
-Qed.
-Lemma nodup_right : forall (l l' : list loop), NoDup (l ++ l') -> NoDup l'.
-Proof. induction l; simpl; intros l' D; [assumption|]. inversion D; auto. Qed.
-Lemma same_rest : forall c X Y (a b a' b' : list stmt), NoDup (children (a ++ X :: b)) ->
-  In c (child X) -> In c (child Y) -> a ++ X :: b = a' ++ Y :: b' -> b = b'.
-Proof.
-  induction a as [|y a IH]; intros b a' b' D HX HY E; destruct a' as [|z a']; simpl in *; injection E as E1 E2; auto.
-  - exfalso. apply (disjoint _ _ c D); [assumption|]. rewrite E2. apply child_in; assumption.
-  - exfalso. apply (disjoint _ _ c D); [congruence | apply child_in; assumption].
-  - eapply IH; eauto using nodup_right.
-Qed.
-Lemma same_rest_instr : forall c (a b a' b' : list stmt), NoDup (instrs (a ++ Instr c :: b)) ->
-  a ++ Instr c :: b = a' ++ Instr c :: b' -> b = b'.
-Proof.
-  assert (IN : forall c a b, In c (instrs (a ++ Instr c :: b))).
-  { intros. unfold instrs. rewrite flat_map_app. apply in_or_app. right. left. reflexivity. }
-  induction a as [|y a IH]; intros b a' b' D E; destruct a' as [|z a']; simpl in *; inversion E; subst; auto.
-  - exfalso. inversion D; subst. apply H1. apply IN.
-  - exfalso. inversion D; subst. apply H1. apply IN.
-  - eapply IH; eauto. destruct z; simpl in D; [inversion D|..]; assumption.
-Qed.
-
 (** ** Counters and history *)
 Variable keeps_trip : loop -> bool.
 
@@ -136,6 +104,9 @@ Record counted (e : engine) (fs : frames) (H : hist) (r : regs) : Prop := {
   c_active : forall S, In S (loops fs) -> 1 <= entries H S;
   c_trip : forall S, In S (loops fs) -> 1 <= trip m H S;
   c_ahead : forall S rest, In (S, rest) fs -> forall B Q, In B (children (tl rest)) -> under B Q ->
+    H S (entries H S) Q = 0;
+  (** of the branches of a conditional at hand, one that is not entered has not run in this iteration *)
+  c_branch : forall S a b rest, In (S, If a b :: rest) fs -> forall B Q, In B [a; b] -> ~ In B (loops fs) -> under B Q ->
     H S (entries H S) Q = 0;
   (** what ran in the runs of S in the first n iterations of the loop around it is what ran in these iterations *)
   c_nest : forall S Q n, S <> top -> under S Q -> n <= entries H (parent S) ->
@@ -151,10 +122,13 @@ Lemma counted_fewer : forall e fs fs' H r, counted e fs H r -> good e fs' ->
   (forall S, In S (loops fs') -> In S (loops fs)) ->
   (forall S rest B, In (S, rest) fs' -> In B (children (tl rest)) ->
     exists rest', In (S, rest') fs /\ In B (children (tl rest'))) ->
+  (forall S a b rest B, In (S, If a b :: rest) fs' -> In B [a; b] -> ~ In B (loops fs') ->
+    (exists rest', In (S, rest') fs /\ In B (children (tl rest'))) \/ In (S, If a b :: rest) fs /\ ~ In B (loops fs)) ->
   counted e fs' H r.
 Proof.
-  intros e fs fs' H r I G A B. destruct I. constructor; auto.
-  intros S rest HS Bl Q HB U. destruct (B _ _ _ HS HB) as (r' & H1 & H2). eauto.
+  intros e fs fs' H r I G A B D. destruct I. constructor; auto.
+  - intros S rest HS Bl Q HB U. destruct (B _ _ _ HS HB) as (r' & H1 & H2). eauto.
+  - intros S a b rest HS Bl Q HB HN U. destruct (D _ _ _ _ _ HS HB HN) as [(r' & H1 & H2)|[H1 H2]]; eauto.
 Qed.
 Lemma children_tail : forall B rest, In B (children (tl rest)) -> In B (children rest).
 Proof. intros B [|s rest] H; [exact H | simpl; apply in_or_app; auto]. Qed.
@@ -163,17 +137,29 @@ Proof. intros. inversion H; subst; constructor; eauto using suffix_tail. Qed.
 Lemma counted_next : forall e x s rest fs H r, counted e ((x, s :: rest) :: fs) H r -> counted e ((x, rest) :: fs) H r.
 Proof.
   intros. eapply counted_fewer; eauto using good_next, c_good.
-  intros S r' B [E|E] HB.
-  - inversion E; subst. exists (s :: r'). split; [left; auto | apply children_tail; assumption].
-  - exists r'. split; [right|]; auto.
+  - intros S r' B [E|E] HB.
+    + inversion E; subst. exists (s :: r'). split; [left; auto | apply children_tail; assumption].
+    + exists r'. split; [right|]; auto.
+  - intros S a b r' B [E|E] HB HN; [left | right; split; [right|]; assumption].
+    inversion E; subst. exists (s :: If a b :: r'). split; [left; reflexivity|].
+    apply (in_or_app [a; b] (children r')). left. assumption.
 Qed.
 Lemma counted_back : forall e l y s rest fs H r, counted e ((l, []) :: (y, s :: rest) :: fs) H r ->
   counted e ((y, after s rest) :: fs) H r.
 Proof.
-  intros. assert (G := c_good _ _ _ _ H0). inversion G; subst.
-  assert (I : counted e ((y, s :: rest) :: fs) H r).
-  { eapply counted_fewer; eauto; [simpl; auto|]. intros. eexists; split; [right; eassumption | assumption]. }
-  destruct s; simpl; try assumption; eapply counted_next; eassumption.
+  intros. assert (G := c_good _ _ _ _ H0). destruct (good_parent _ _ _ _ _ _ _ G) as [LT LP]. inversion G; subst.
+  assert (G1 : good e ((parent l, after s rest) :: fs)) by (destruct s; simpl; eauto using good_next).
+  eapply counted_fewer; [exact H0 | exact G1 | simpl; tauto | |].
+  - intros S r' B [E|E] HB; [|exists r'; split; [right; right|]; assumption]. injection E as <- <-.
+    exists (s :: rest). split; [right; left; reflexivity|]. destruct s; simpl in *; try assumption; apply children_tail; assumption.
+  - intros S a b r' B [E|E] HB HN.
+    + left. injection E as <- E. exists (s :: rest). split; [right; left; reflexivity|].
+      destruct s; simpl in E |- *; try discriminate; subst rest; apply (in_or_app [a; b] (children r')); left; assumption.
+    + right. split; [right; right; assumption|]. intros [A|A]; [|contradiction]. simpl in A. subst B.
+      assert (HC : In l (children (body e S))).
+      { eapply suffix_children; [eapply good_suffix; [exact G1 | right; exact E]|].
+        apply (in_or_app [a; b] (children r')). left. assumption. }
+      destruct (wf_child _ W _ _ _ HC) as [_ PS]. assert (D := good_depth _ _ _ _ G1 _ _ E). rewrite PS in D. lia.
 Qed.
 
 Section Entering.
@@ -349,6 +335,20 @@ Proof.
         assert (ND := wf_children _ W e S). rewrite Ep, children_app in ND.
         apply nodup_right in ND. exact (disjoint _ _ _ ND YC HB). }
       rewrite enter_other by assumption. apply (c_ahead _ _ _ _ I0 S _ HS B Q HB U).
+  - intros S a b rs HS B Q HB HN U. rewrite enter_entries.
+    assert (HBb : In B (children (body e S))).
+    { eapply suffix_children; [eapply good_suffix; [apply enter_good | exact HS]|].
+      apply (in_or_app [a; b] (children rs)). left. assumption. }
+    assert (DB := child_depth _ _ _ HBb). destruct HS as [HS|HS].
+    + injection HS as <- ES. rewrite Nat.eqb_refl.
+      assert (Q <> l) by (intros ->; apply under_depth in U; lia).
+      rewrite enter_other by assumption. apply (c_fresh _ _ _ _ I0). lia.
+    + assert (SL : S <> l).
+      { intros ->. assert (D := good_depth _ _ _ _ enter_good _ _ HS). lia. }
+      rewrite (proj2 (Nat.eqb_neq S l) SL), Nat.add_0_r.
+      assert (Q <> l) by (intros ->; apply HN, enter_active; assumption).
+      rewrite enter_other by assumption. apply (c_branch _ _ _ _ I0 S a b rs HS B Q HB); [|assumption].
+      intro A. apply HN. right. exact A.
   - apply enter_nest.
   - intro c. rewrite enter_entries, <- (r_mono _ _ _ _ I0). unfold value, enter_regs, upd. simpl.
     destruct (Nat.eqb_spec c top) as [->|]; [rewrite (proj2 (Nat.eqb_neq top l)); [lia | congruence]|].

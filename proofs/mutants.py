@@ -69,6 +69,7 @@ MUTANTS = [
         "pre ++ Instr k :: mid ++ X :: post",
     ),
     ("an engine's semaphore skips a producer", "Retirement", "(length (filter f (v ++ [p]))", "(length (filter f v)"),
+    ("one branch does for the other", "Program", "In B [a; b] -> A <> B ->", "In B [a; b] -> A = A ->"),
 ]
 
 
