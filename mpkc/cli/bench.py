@@ -32,6 +32,11 @@ BUSY = 0.1  # load average for each core
 @click.option("--sensitivity", is_flag=True, help="semaphores: also with each parameter of the device 25 % off.")
 @click.option("--svg", "svg_path", type=output_file, metavar="OUT.SVG", help="semaphores: draw the latencies.")
 @click.option("--emit", metavar="PROGRAM", help="semaphores: print that tile program, and nothing else.")
+@click.option(
+    "--kind",
+    metavar="KIND",
+    help="semaphores, with --emit: print beside it its streams with that kind of semaphores, such as manual.",
+)
 @json_option
 def bench(
     name: str,
@@ -43,6 +48,7 @@ def bench(
     sensitivity: bool,
     svg_path: str | None,
     emit: str | None,
+    kind: str | None,
     as_json: bool,
 ) -> None:
     """Run a benchmark: mpkc bench host.
@@ -54,7 +60,9 @@ def bench(
         tgraph   CPU time and memory of the task graph of qwen3-8b, and of graphs of half a million and a million tasks
         semaphores
                  the programs of barrier-free, table 2, with each kind of semaphores, simulated (docs/table2.md):
-                 latency, code, registers and semaphores beside the paper's
+                 latency, code, registers and semaphores beside the paper's; manual: placed by hand, as an expert would.
+                 mpkc verify and mpkc simulate take what is printed:
+                     mpkc bench semaphores --emit adamw --kind manual > adamw.mlir
         semaphores-scale
                  CPU time of a multi-engine program of 50,000 instructions in 1,000 loops, from IR to ISA text, of one
                  of half the size, and of simulating them
@@ -67,7 +75,7 @@ def bench(
         case "tgraph":
             failed = bench_tgraph(as_json)
         case "semaphores":
-            failed = bench_table2(device, kernels, small, sensitivity, svg_path, emit, as_json)
+            failed = bench_table2(device, kernels, small, sensitivity, svg_path, emit, kind, as_json)
         case _:
             failed = bench_semaphores_scale(as_json)
     if failed:
@@ -108,15 +116,19 @@ def bench_table2(
     sensitivity: bool,
     svg_path: str | None,
     emit: str | None,
+    kind: str | None,
     as_json: bool,
 ) -> bool:
     """Simulate the programs of the paper's table and report, or print one."""
     from mpkc.cli.bench_semaphores import bench_semaphores, emit_kernel
 
+    if kind is not None and emit is None:
+        raise click.UsageError("--kind goes with --emit")
+
     if emit is None:
         bench_semaphores(device, kernels, sensitivity, small, svg_path, as_json)
     else:
-        emit_kernel(emit)
+        emit_kernel(emit, small, kind, device)
     return False
 
 

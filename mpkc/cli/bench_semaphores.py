@@ -42,16 +42,22 @@ def bench_semaphores(
     click.echo(f"\ntimes are those of {result.device}; latency is relative to barrier; paper: barrier-free, table 2")
 
 
-def emit_kernel(name: str) -> None:
-    """Print the tile program of a kernel."""
+def emit_kernel(name: str, small: bool, kind: str | None, device: str) -> None:
+    """Print the tile program of a kernel; with a kind of semaphores, its streams beside it."""
     from mpkc.bench.kernels import KERNELS
     from mpkc.bench.paper import paper_rows
+    from mpkc.bench.table2 import kinds_of, streams_of
 
     kernels = {row.program: row.kernel for row in paper_rows()}
     kernel = KERNELS.get(kernels.get(name, name))
     if kernel is None:
         raise UserError(f"error: there is no program {name}; there are: {', '.join(kernels)}")
-    click.echo(kernel.build(**kernel.full), nl=False)
+    sizes = kernel.small if small else kernel.full
+    if kind is None:
+        return click.echo(kernel.build(**sizes), nl=False)
+    if kind not in kinds_of(kernel):
+        raise UserError(f"error: there is no kind {kind} of {name}; there are: {', '.join(kinds_of(kernel))}")
+    click.echo(streams_of(kernel, sizes, kind, device_named(device)).module)
 
 
 def figures(result: "Table2") -> "Table":
