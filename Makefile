@@ -7,7 +7,7 @@ FUZZ_ROUNDS ?= 20
 MINUTES ?= 10
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check proofs docs fuzz peers clean
+.PHONY: demo test check proofs docs table2 fuzz peers clean
 
 # The main job: a language model as one mega-kernel on the CPU.
 demo: $(VENV)/core
@@ -31,6 +31,15 @@ proofs:
 docs: $(VENV)/dev
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python tools/generate_tutorial.py
+	$(BIN)/python tools/generate_table2.py
+
+# Measures docs/table2.md again.
+table2: $(VENV)/dev
+	$(BIN)/mpkc bench semaphores --sensitivity --json > docs/table2.json.new
+	mv docs/table2.json.new docs/table2.json
+	$(BIN)/python tools/fit_trn.py --json > docs/table2-fit.json.new
+	mv docs/table2-fit.json.new docs/table2-fit.json
+	$(BIN)/python tools/generate_table2.py
 
 # The property tests again and again, with other random inputs each time; then random multi-engine programs for MINUTES.
 fuzz: $(VENV)/dev

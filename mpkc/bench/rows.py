@@ -113,9 +113,9 @@ class Table2:
 
 
 def best_of(rows: Sequence[Row]) -> Row:
-    """The fastest of one program's rows that is neither barrier nor unrolled; barrier where there is no other."""
+    """The fastest of one program's rows that is neither barrier nor unrolled, auto among equals; else barrier."""
     others = [row for row in rows if row.kind not in (BASELINE, UNROLLED)]
-    return min(others or rows, key=lambda row: row.latency)
+    return min(others or rows, key=lambda row: (round(row.latency, 4), row.kind != AUTO))
 
 
 def _row(data: Mapping[str, Any]) -> Row:
