@@ -27,6 +27,7 @@ from mpkc.passes.sem_drop_counters import drop_counters
 from mpkc.passes.sem_hoist_waits import hoist_waits
 from mpkc.passes.sem_order_waits import order_waits
 from mpkc.passes.sem_simplify import simplify
+from mpkc.passes.sem_sink_steps import sink_steps
 from mpkc.passes.sem_use_indices import use_indices
 from mpkc.passes.semaphores.epochs import EpochError
 from mpkc.runtime.verify.product import Product, assigned_product, disagreeing_product
@@ -138,6 +139,7 @@ def _make_lean(streams: StreamsOp) -> None:
     hoist_waits(streams)
     order_waits(streams)
     drop_counters(streams)
+    sink_steps(streams)
 
 
 def _canonicalize(streams: StreamsOp) -> None:
