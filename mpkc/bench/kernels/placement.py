@@ -19,16 +19,17 @@ gives them, and loops by their indices:
 
         p.engine("store").before("store_all", used >= 2 * sizes["trips"])   # behind the loop, once
 
-* A threshold is an integer, or a register or an index, times an integer, plus an integer: what is computed in front of
-  the wait takes a register operation an arithmetic operation; a register or an index alone takes none. So does an
-  index that begins at 0 and steps by 1, plus 1, where nothing behind the wait uses the index: the loop computes it
-  anyway.
+* A threshold is an integer, or a register or an index, times an integer, plus an integer. What is computed in front of
+  the wait takes an operation for the product and one for the sum, once for all waits of an iteration that share it. A
+  register or an index alone takes none; nor does an index plus the step of its loop, where nothing behind the wait uses
+  the index, as the loop computes that anyway.
 * Each register takes an operation an iteration of each loop that it changes in. It lives from the beginning of the
   stream to its end: one that changes in an inner loop goes on where it was when that loop comes again.
 * A wait before a loop, `before("i", ...)`, holds its engine once, until the first instruction of the loop may issue.
 * Counters are signed: thresholds that begin below 0 hold back nothing in the first iterations.
-* On a DMA queue, count one transfer a semaphore: the last of those that come together. A queue's transfers retire in
-  order, so it stands for the others.
+* Waits may ask for more than is owed, up to program order. Verification says what is missing, not what is too much.
+* On a DMA queue, let a semaphore count the last of the transfers that come together. A queue's transfers retire in
+  order, so it stands for the others. The next one on that semaphore may issue once it is known to be complete.
 """
 
 from collections.abc import Iterator
