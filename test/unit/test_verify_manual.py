@@ -208,3 +208,61 @@ def test_transfers_of_several_loops_may_share_a_semaphore_one_at_a_time() -> Non
     assert any(
         "give each transfer its own" in each for each in checked(TRANSFERS.replace("manual", "x"), machine("trn2"))
     )
+
+
+BEHIND = """sem.program @p() {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  scf.for %i = %c0 to %c2 step %c1 {{
+    sem.inst @Before engine "e0" cost 64
+    scf.for %j = %c0 to %c3 step %c1 {{
+      sem.inst @Inner engine "e0" cost 64
+      sem.inst @Own engine "e1" cost 64
+    }}
+    sem.inst @Use engine "e1" cost 64 after [@Inner offset 0]
+  }}
+}}
+sem.streams @s() counters si32 semaphores ["e0"] attributes {{semaphores = "manual"}} {{
+  sem.stream "e0" {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    scf.for %i = %c0 to %c2 step %c1 {{
+      sem.iteration "i" depth 1
+      sem.inst @Before engine "e0" cost 64 {{signal = "e0"}}
+      scf.for %j = %c0 to %c3 step %c1 {{
+        sem.iteration "j" depth 2
+        sem.inst @Inner engine "e0" cost 64 {{signal = "e0"}}
+      }} {{loop = "j"}}
+    }} {{loop = "i"}}
+  }}
+  sem.stream "e1" {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %four = arith.constant 4 : i32
+    %first = arith.constant {count} : i32
+    %end = scf.for %i = %c0 to %c2 step %c1 iter_args(%r = %first) -> (i32) {{
+      sem.iteration "i" depth 1
+      scf.for %j = %c0 to %c3 step %c1 {{
+        sem.iteration "j" depth 2
+        sem.inst @Own engine "e1" cost 64
+      }} {{loop = "j"}}
+      sem.wait "e0" >= %r : i32
+      sem.inst @Use engine "e1" cost 64 after [@Inner offset 0]
+      %s = arith.addi %r, %four : i32
+      scf.yield %s : i32
+    }} {{loop = "i"}}
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(("count", "told"), [(4, ""), (3, "issues too early"), (5, "issues too late")])
+def test_what_the_last_iteration_of_a_loop_counted_is_known_behind_it(count: int, told: str) -> None:
+    found = checked(BEHIND.format(count=count))
+    assert (told in " ".join(found)) if told else found == []
