@@ -15,6 +15,7 @@ from mpkc.auto import UNLIMITED, Budget, Choice, choose
 from mpkc.dialects import sem, tile
 from mpkc.dialects.diagnostics import OpError, describe, verify
 from mpkc.dialects.engine import engine_of, is_instruction, label_of
+from mpkc.dialects.sem_rules import check_rules
 from mpkc.dialects.sem_streams import StreamsOp
 from mpkc.dialects.sem_structure import Loop
 from mpkc.dialects.tile_transfer import TileInstruction
@@ -107,7 +108,7 @@ def compile_program(
     counters = counters or counters_of(machine)
     kind = "auto" if _kind(program) == "auto" else kind
     if kind != "auto":
-        return _Fitting(prepare(program, kind, machine), _left(kind), machine, counters).run()
+        return _verified(_Fitting(prepare(program, kind, machine), _left(kind), machine, counters).run())
 
     def fitted(candidate: EngineProgram, choice: Choice) -> Compiled:
         return _Fitting(candidate, choice.kind, machine, counters, choice.lean, budget.registers).run()
@@ -115,8 +116,8 @@ def compile_program(
     prepared = with_dependencies(program, kind, machine)
     choice = choose(prepared, machine, fitted, budget)
     chosen = choice.given_to(prepared, machine.dma.queues if machine.dma else ())
-    verify(chosen)
-    return fitted(chosen, choice)
+    check_rules(chosen, chosen.argument_names)
+    return _verified(fitted(chosen, choice))
 
 
 def read_streams(program: EngineProgram, streams: StreamsOp, kind: str, machine: Machine) -> Compiled:
@@ -156,7 +157,7 @@ def prepare(program: EngineProgram, kind: str, machine: Machine) -> EngineProgra
     prepared = with_dependencies(program, kind, machine)
     if machine.dma:
         order_transfers(prepared, machine.dma.queues)
-    verify(prepared)
+    check_rules(prepared, prepared.argument_names)
     return prepared
 
 
@@ -215,6 +216,12 @@ def _named(emitted: Emission, program: EngineProgram) -> Emission:
     return replace(emitted, program=replace(emitted.program, name=program.sym_name.data))
 
 
+def _verified(compiled: Compiled) -> Compiled:
+    """What is handed out: every instruction is verified in the stream of its engine; candidates are not."""
+    verify(compiled.streams)
+    return compiled
+
+
 class _Fitting:
     """Compiles a program until it fits the registers."""
 
@@ -260,7 +267,6 @@ class _Fitting:
         streams, plan = allocation.streams, allocation.plan
         ModuleOp([streams])  # passes want operations that stand in a block
         clean_up(streams, self.lean)
-        verify(streams)
         emitted = emission(streams, self.machine)
         if self.registers is not None and emitted.added_registers > self.registers:
             self.compute_again(streams, emitted, self.registers)
