@@ -1,19 +1,23 @@
 """Certificates as Coq reads them (proofs/checker/Certificate.v)."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 
 from mpkc.certificate.forms import Form
-from mpkc.certificate.specification import engine_name, label_name, loop_name, semaphore_name
+from mpkc.certificate.specification import barrier_name, engine_name, label_name, loop_name, semaphore_name
 from mpkc.certificate.statements import (
     Annotation,
+    Assume,
     Block,
     Choice,
     Enter,
     Expression,
     Ghost,
+    Group,
     Issue,
     Let,
     Loop,
+    Meet,
     Model,
     Statement,
     Stream,
@@ -43,13 +47,14 @@ class _Printer:
         yield f"(** Certificate: the streams of {name} wait exactly as its dependencies ask.\n"
         yield "    Written by mpkc verify --coq; checked by coqc, with -Q to proofs/checker as Checker. *)"
         yield "From Coq Require Import ZArith List."
-        yield "From Checker Require Import Linear Language States Certificate Steps."
+        yield "From Checker Require Import Linear Language States Program Certificate Steps."
         yield "Import ListNotations.\nLocal Open Scope Z_scope.\n"
         for kind, names in (
             ("engine", {number: engine_name(name) for name, number in model.engines.items()}),
             ("loop", self.loops),
             ("label", self.labels),
             ("semaphore", self.semaphores),
+            ("barrier", {barrier: barrier_name(barrier) for barrier in model.gatherings}),
         ):
             for number, written in names.items():
                 yield f"Definition {written} : {kind} := {number}%positive."
@@ -63,14 +68,22 @@ class _Printer:
         yield f"  {_list(f'({engine_name(s.engine)}, {_stream_name(s)})' for s in model.streams)}"
         yield f"  {_list(f'({self.loops[loop]}, {most})' for loop, most in model.maxima.items())}"
         yield f"  {model.most}"
-        yield f"  {_list(_list(f'({self.labels[i]}, {self.signal(s)})' for i, s in block) for block in model.blocks)}"
+        yield f"  {_list(map(self.group, model.groups))}"
         yield "  " + _list(f"({engine_name(s.engine)}, {self.counters(s.ghosts)})" for s in model.streams) + "."
         yield "\nLemma checked : certified certificate_of = true."
         yield "Proof. vm_compute. reflexivity. Qed.\n"
-        yield "Theorem waits_are_exact : structured certificate_of /\\ exact certificate_of."
+        yield "Theorem waits_are_exact :"
+        yield "  structured certificate_of /\\ punctual certificate_of /\\ exact certificate_of."
         yield "Proof. exact (certified_sound certificate_of checked). Qed.\n"
         yield "Theorem bisimilar : bisimulation certificate_of (fun x y => x = y /\\ consistent certificate_of x)."
         yield "Proof. exact (certified_bisimilar certificate_of checked). Qed."
+
+    def group(self, group: Group) -> str:
+        members = _list(f"({self.labels[i]}, {self.signal(s)})" for i, s in group.members)
+        return f"({members}, ({self.loops[group.loop]}, {self.cuts(group.cuts)}))"
+
+    def cuts(self, cuts: Iterable[tuple[int, int]]) -> str:
+        return _list(f"({barrier_name(barrier)}, {more})" for barrier, more in cuts)
 
     def signal(self, semaphore: int | None) -> str:
         return "None" if semaphore is None else f"Some {self.semaphores[semaphore]}"
@@ -84,6 +97,10 @@ class _Printer:
                 return f"Sent {self.semaphores[semaphore]}"
             case "Past", (carrier, k, loop):
                 return f"Past {self.loops[carrier]} {k}%nat {self.loops[loop]}"
+            case "Issues", (label,):
+                return f"Issues {self.labels[label]}"
+            case "Base", (loop, *cuts):
+                return f"Base {self.cuts(zip(cuts[::2], cuts[1::2], strict=True))} {self.loops[loop]}"
             case kind, (loop, *_):
                 return f"{kind} {self.loops[loop]}"
             case _:
@@ -94,8 +111,15 @@ class _Printer:
             yield f"{indent}Skip{end}"
             return
         yield f"{indent}block ["
-        for statement in block:
-            yield from self.statement(statement, indent + "  ", "" if statement is block[-1] else ";")
+        parts = _between_barriers(block)
+        for part in parts:
+            after = "" if part is parts[-1] else ";"
+            if len(part) > 1 and len(parts) > 1:
+                yield from self.block(part, indent + "  ", after)
+            else:
+                for statement in part:
+                    last = statement is part[-1]
+                    yield from self.statement(statement, indent + "  ", after if last else ";")
         yield f"{indent}]{end}"
 
     def statement(self, statement: Statement, indent: str, end: str) -> Iterator[str]:
@@ -108,6 +132,10 @@ class _Printer:
                 yield f"{indent}Issue {self.labels[label]} ({self.signal(signal)}){end}"
             case Enter(loop):
                 yield f"{indent}Enter {self.loops[loop]}{end}"
+            case Assume(x, taken):
+                yield f"{indent}Assume {x} {'true' if taken else 'false'}{end}"
+            case Meet(barrier, zeroes):
+                yield f"{indent}Meet {barrier_name(barrier)} {_list(self.semaphores[s] for s in zeroes)}{end}"
             case Choice(then, otherwise):
                 yield f"{indent}Choice ("
                 yield from self.block(then, indent + "  ", ") (")
@@ -117,13 +145,32 @@ class _Printer:
                 yield from self.block(statement.body, indent + "  ", f"){end}")
 
 
+def _between_barriers(block: Block) -> list[Block]:
+    """What stands between barriers, or loops and conditionals with barriers: whole rounds, each a block of its own."""
+    parts = [list(part) for _, part in groupby(block, _meets)]
+    return [each for part in parts for each in ([[s] for s in part] if _meets(part[0]) else [part])]
+
+
+def _meets(statement: Statement) -> bool:
+    match statement:
+        case Meet():
+            return True
+        case Choice(then, otherwise):
+            return any(map(_meets, (*then, *otherwise)))
+        case Loop():
+            return any(map(_meets, statement.body))
+        case _:
+            return False
+
+
 def _stream_name(stream: Stream) -> str:
     return engine_name(stream.engine).replace("engine_", "stream_", 1)
 
 
 def _annotation(hint: Annotation) -> str:
     known = _list(f"({x}%positive, {_form(form)})" for x, form in hint.known.items())
-    return f"({known}, {_list(map(_form, hint.facts))})"
+    waits = (_list(f"({s}%positive, {_form(form)})" for s, form in each) for each in (hint.pending, hint.passed))
+    return f"({known}, {_list(map(_form, hint.facts))}, ({', '.join(waits)}))"
 
 
 def _form(form: Form) -> str:

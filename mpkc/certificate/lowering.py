@@ -12,16 +12,20 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from mpkc.certificate.arithmetic import computation_of, constant_of, unknown
 from mpkc.certificate.control import begun_by, control_of, projection
+from mpkc.certificate.meetings import gatherings_of, groups_of, under_condition
 from mpkc.certificate.specification import Specification
 from mpkc.certificate.statements import (
+    Assume,
     Block,
     Choice,
     Enter,
     Expression,
     Ghost,
+    Group,
     Issue,
     Let,
     Loop,
+    Meet,
     Model,
     Stream,
     Wait,
@@ -31,14 +35,12 @@ from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import is_instruction, signal_of
 from mpkc.dialects.scalars import is_scalar
 from mpkc.dialects.sem_control import CONTROL_OPS
-from mpkc.dialects.sem_streams import BarrierOp, IterationOp, MarkerOp, ReadOp, StreamOp, StreamsOp, WaitOp
+from mpkc.dialects.sem_streams import BarrierOp, IterationOp, MarkerOp, StreamOp, StreamsOp, WaitOp
 from mpkc.runtime.verify.places import Places
 
 FIRST_VARIABLE = 2  # 1 counts the rounds of a block
 UNCOVERED: dict[type[Operation], str] = {
-    BarrierOp: "barriers; declare maxima, so that counters need no epochs, and use another kind of semaphores",
     MarkerOp: "markers, which stand for dependencies that no wait is exact for",
-    ReadOp: "integers that one engine reads of another",
 }
 """What may stand in streams and in no certificate."""
 
@@ -63,9 +65,14 @@ def lowered(program: Operation, streams: StreamsOp, maxima: Mapping[str, int]) -
     places = Places.read(program, streams)
     if places.strange:
         raise refused(*places.strange[0])
-    said = Specification(places.structure)
+    said = Specification(places)
     semaphores = {name: number for number, name in enumerate(streams.semaphore_names, 1)}
-    lowered_ = [_Lowering(said, places, semaphores, engine, op).stream() for engine, op in streams.streams.items()]
+    said.gatherings, barriers = gatherings_of(said, places)
+    groups = groups_of(said, places, semaphores, streams, barriers)
+    lowered_ = [
+        _Lowering(said, places, semaphores, groups, barriers, engine, op).stream()
+        for engine, op in streams.streams.items()
+    ]
     for stream in lowered_:
         way = control_of(stream.body)
         if way != projection(said, stream.engine, begun_by(way)):
@@ -80,35 +87,29 @@ def lowered(program: Operation, streams: StreamsOp, maxima: Mapping[str, int]) -
         said.parents,
         {said.loops[name]: most for name, most in maxima.items() if name in said.loops and name != "program"},
         (1 << (streams.counters.width.data - streams.signed)) - 1,
-        _blocks(said, places, semaphores, streams),
+        groups,
+        {each.barrier: each for each in said.gatherings},
         said.needs,
         said.tree,
         lowered_,
     )
 
 
-def _blocks(
-    said: Specification, places: Places, semaphores: Mapping[str, int], streams: StreamsOp
-) -> list[list[tuple[int, int | None]]]:
-    """The instructions of each block of a stream, where some of them signal."""
-    found: dict[IRBlock, list[tuple[int, int | None]]] = {}
-    home: dict[str, IRBlock] = {}
-    for op in streams.walk():
-        if is_instruction(op) and (block := op.parent) is not None:
-            signal = signal_of(op)
-            if signal is not None and home.setdefault(signal, block) is not block:
-                raise refused(op, f'semaphore "{signal}", which several loops signal; use per-loop or per-instruction')
-            label = said.labels[places.of[op].name]
-            found.setdefault(block, []).append((label, semaphores[signal] if signal else None))
-    awaited = {need.producer for needs in said.needs.values() for need in needs}
-    return [b for b in found.values() if any(signal or label in awaited for label, signal in b)]
-
-
 class _Lowering:
     """Lowers the stream of one engine."""
 
-    def __init__(self, said: Specification, places: Places, semaphores: Mapping[str, int], engine: str, op: StreamOp):
+    def __init__(
+        self,
+        said: Specification,
+        places: Places,
+        semaphores: Mapping[str, int],
+        groups: Sequence[Group],
+        barriers: Mapping[Operation, int],
+        engine: str,
+        op: StreamOp,
+    ):
         self.said, self.places, self.semaphores, self.engine, self.op = said, places, semaphores, engine, op
+        self.groups, self.barriers = groups, barriers
         self.needed = _needed(op)
         self.ghosts = self._ghosts()
         self.variables: dict[SSAValue, int] = {}
@@ -125,7 +126,7 @@ class _Lowering:
         return Stream(self.engine, body + self.block(self.op.body.block), self.ghosts)
 
     def _ghosts(self) -> dict[int, Ghost]:
-        """The counters that the needs of the engine speak of, and those of what it signals."""
+        """The counters that the needs and barriers of the engine speak of, and those of what it signals."""
         found: dict[Ghost, None] = {}
         loops: dict[int, None] = {}
         pasts: dict[Ghost, None] = {}
@@ -135,8 +136,11 @@ class _Lowering:
                 if need.carrier is not None:
                     loops[need.carrier] = None
                     if need.carrier != need.loop:
-                        pasts |= {Ghost("Past", (need.carrier, k, need.loop)): None for k in range(1, need.k + 1)}
+                        back = range(1, need.k + 1 + (need.inner is not None))
+                        pasts |= {Ghost("Past", (need.carrier, k, need.loop)): None for k in back}
         signals: dict[int, None] = {}
+        since = self._since()
+        loops |= {ghost.of[0]: None for ghost in since if ghost.kind == "Base"}
         for op in self.op.walk():
             if isinstance(op, IterationOp):
                 loops[self.said.loops[op.loop.data]] = None
@@ -144,9 +148,24 @@ class _Lowering:
                 signals[self.semaphores[signal]] = None
         found |= {Ghost("Entries", (loop,)): None for loop in loops}
         found |= {Ghost("Iteration", (loop,)): None for loop in loops if loop != ROOT}
-        found |= pasts
+        found |= pasts | since
         found |= {Ghost("Sent", (signal,)): None for signal in signals}
         return dict(enumerate(found, FIRST_VARIABLE))
+
+    def _since(self) -> dict[Ghost, None]:
+        """What counts since barriers: for each that the engine comes to, and each group whose semaphores become 0."""
+        met = {number for op, number in self.barriers.items() if self.places.of[op].engine == self.engine}
+        found: dict[Ghost, None] = {}
+        for each in self.said.gatherings:
+            if each.barrier in met:
+                found[Ghost("Base", (each.loop, each.barrier, 0))] = None
+        own = set(self._own())
+        for group in self.groups:
+            if group.cuts and all(barrier in met for barrier, _ in group.cuts):
+                found[Ghost("Base", (group.loop, *(x for cut in group.cuts for x in cut)))] = None
+                if group.members[0][0] in own:
+                    found[Ghost("Issues", (group.members[0][0],))] = None
+        return found
 
     def _own(self) -> list[int]:
         return [self.said.labels[p.name] for p in self.places.by_label.values() if p.engine == self.engine]
@@ -174,15 +193,22 @@ class _Lowering:
                     found += self._for(op)
                 case scf.IfOp():
                     found.append(self._if(op))
+                case BarrierOp():
+                    own = [s.data for s in op.semaphores if self._signals(s.data)]
+                    found.append(Meet(self.barriers[op], tuple(self.semaphores[s] for s in own), op))
                 case _ if isinstance(op, CONTROL_OPS):
                     raise refused(op, f"'{op.name}'; certificates are for scf.for and scf.if")
                 case _ if is_instruction(op):
                     signal = signal_of(op)
                     label = self.said.labels[self.places.of[op].name]
                     found.append(Issue(label, self.semaphores[signal] if signal else None, op))
+                    found += self._computed(op)
                 case _:
                     found += self._computed(op)
         return found
+
+    def _signals(self, semaphore: str) -> bool:
+        return any(place.engine == self.engine for place in self.places.members.get(semaphore, ()))
 
     def _wait(self, op: WaitOp) -> Block:
         semaphore, threshold = self.semaphores[op.semaphore.data], self.variable(op.threshold)
@@ -239,7 +265,11 @@ class _Lowering:
         return [*first, *(Let(x, _move(aside.get(y, y))) for x, y in moves)]
 
     def _if(self, op: scf.IfOp) -> Choice:
-        return Choice(*(self._branch(op, region.blocks) for region in (op.true_region, op.false_region)))
+        then, otherwise = (self._branch(op, region.blocks) for region in (op.true_region, op.false_region))
+        if under_condition(op):
+            x = self.variable(op.cond)
+            return Choice([Assume(x, True), *then], [Assume(x, False), *otherwise])
+        return Choice(then, otherwise)
 
     def _branch(self, op: scf.IfOp, blocks: Sequence[IRBlock]) -> Block:
         if not blocks:
@@ -256,9 +286,10 @@ def _move(x: int) -> Expression:
 
 
 def _needed(stream: StreamOp) -> set[SSAValue]:
-    """The values that thresholds depend on, on whatever way."""
+    """The values that thresholds depend on, and the turns of barriers, on whatever way."""
     found: set[SSAValue] = set()
     left: list[SSAValue] = [op.threshold for op in stream.walk() if isinstance(op, WaitOp)]
+    left += [op.cond for op in stream.walk() if isinstance(op, scf.IfOp) and under_condition(op)]
     while left:
         value = left.pop()
         if value not in found:

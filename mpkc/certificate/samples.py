@@ -1,13 +1,27 @@
 """Runs of a lowered stream with drawn trip counts: what its variables and counters are at the heads of its loops."""
 
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 
-from mpkc.certificate.statements import Block, Choice, Enter, Expression, Ghost, Issue, Let, Loop, Stream, Wait
-from mpkc.certificate.symbolic import ROOT, initial
+from mpkc.certificate.statements import (
+    Assume,
+    Block,
+    Choice,
+    Enter,
+    Expression,
+    Ghost,
+    Issue,
+    Let,
+    Loop,
+    Meet,
+    Stream,
+    Wait,
+)
+from mpkc.certificate.symbolic import ROOT, initial, pairs
 
 Sample = dict[int, int]
-MOST_TRIPS, MOST_ENTRIES = 5, 400
+MOST_TRIPS, MOST_ENTRIES = 9, 400
 
 
 class Sampler:
@@ -40,14 +54,16 @@ class Sampler:
                     self.values[x] = self.computed(expression)
                 case Enter(loop):
                     self.enter(loop)
-                case Issue(_, signal):
+                case Issue(label, signal):
                     for x, ghost in self.stream.ghosts.items():
-                        self.values[x] += ghost == Ghost("Sent", (signal or 0,))
-                case Choice(then, otherwise):
-                    self.block(then if self.random.random() < 0.6 else otherwise)
+                        self.values[x] += ghost in (Ghost("Sent", (signal or 0,)), Ghost("Issues", (label,)))
+                case Meet(barrier, zeroes):
+                    self.meet(barrier, zeroes)
+                case Choice():
+                    self.choice(statement)
                 case Loop():
                     self.loop(statement)
-                case Wait():
+                case Wait() | Assume():
                     pass
 
     def loop(self, loop: Loop) -> None:
@@ -60,6 +76,26 @@ class Sampler:
             self.left -= 1
             self.block(loop.body)
         seen.append(dict(self.values))
+
+    def choice(self, choice: Choice) -> None:
+        """One of two ways; barriers also before their turn, which else none of a few iterations might come to."""
+        match choice.then:
+            case [Assume(x), *_]:
+                taken = self.values[x] != 0 or self.random.random() < 0.2
+            case _:
+                taken = self.random.random() < 0.6
+        self.block(choice.then if taken else choice.otherwise)
+
+    def meet(self, barrier: int, zeroes: Sequence[int]) -> None:
+        of = {ghost: self.values[x] for x, ghost in self.stream.ghosts.items()}
+        for x, ghost in self.stream.ghosts.items():
+            match ghost.kind, ghost.of:
+                case "Sent", (semaphore,) if semaphore in zeroes:
+                    self.values[x] = 0
+                case "Base", (loop, *cuts) if (more := dict(pairs(cuts)).get(barrier)) is not None:
+                    self.values[x] = of[Ghost("Entries", (loop,))] + more
+                case _:
+                    pass
 
     def enter(self, loop: int) -> None:
         self.entries[loop] += 1

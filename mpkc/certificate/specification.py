@@ -3,12 +3,14 @@
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation
 
-from mpkc.certificate.statements import Need
+from mpkc.certificate.reads import Read, reads_of
+from mpkc.certificate.statements import Gathering, Need
 from mpkc.certificate.symbolic import ROOT
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.sem_control import CONTROL_OPS
 from mpkc.dialects.sem_distance import EVERY
-from mpkc.dialects.sem_structure import Edge, Instruction, Structure, regions_of
+from mpkc.dialects.sem_structure import Edge, Instruction, Loop, regions_of
+from mpkc.runtime.verify.places import Places
 
 
 class Specification:
@@ -18,21 +20,51 @@ class Specification:
         loops, labels, engines: numbers, by name; the program is loop 1.
         parents: the loop around each.
         needs: of each instruction.
-        tree: as Coq writes it.
+        reads: of its integers, by its streams.
+        gatherings: the barriers of its streams; see `meetings`, which fills them in.
     """
 
-    def __init__(self, structure: Structure):
-        self.structure = structure
+    def __init__(self, places: Places):
+        self.structure = structure = places.structure
+        self.reads = reads_of(places)
         self.loops = {loop.name: number for number, loop in enumerate(structure.loops, ROOT)}
-        self.labels = {name_of(each): number for number, each in enumerate(structure.instructions, 1)}
+        names = [*map(name_of, structure.instructions), *(read.name for read in self.reads)]
+        self.labels = {name: number for number, name in enumerate(names, 1)}
         self.engines = {engine: number for number, engine in enumerate(structure.engines, 1)}
         self.parents = {self.loops[each.name]: self.loops[each.parent.name] for each in structure.loops if each.parent}
-        self.absent = len(self.loops)  # the last number that an else region that is not there took
         self.needs = {
             self.labels[name_of(each)]: [need for edge in each.edges if (need := self._need(edge))]
             for each in structure.instructions
         }
-        self.tree = "\n".join(self._block(structure.loops[0].block))
+        for read in self.reads:
+            value = self.labels[name_of(read.value)]
+            self.needs[self.labels[read.name]] = [self._carried(value, read, c) for c in read.carriers(of_read=True)]
+            more = [self._carried(self.labels[read.name], read, c) for c in read.carriers(of_read=False)]
+            self.needs[value] += more
+        self.gatherings: list[Gathering] = []
+
+    @property
+    def tree(self) -> str:
+        """As Coq writes it."""
+        self.absent = len(self.loops)  # the last number that an else region that is not there took
+        return "\n".join(self._block(self.structure.loops[0].block))
+
+    def _carried(self, producer: int, read: Read, carrier: Loop | None) -> Need:
+        loop = self.loops[read.value.loop.name]
+        return Need(producer, loop) if carrier is None else Need(producer, loop, self.loops[carrier.name], 1)
+
+    def reads_at(self, block: Block, op: Operation | None) -> list[Read]:
+        """The reads right in front of an operation of a block, or at its end."""
+        return [each for each in self.reads if each.in_front_of is op and each.value.loop.block is block]
+
+    def in_front_of(self, op: Operation) -> list[Gathering]:
+        """The barriers right in front of an operation of the program."""
+        return [each for each in self.gatherings if each.in_front_of is op]
+
+    def at_end(self, block: Block) -> list[Gathering]:
+        """The barriers at the end of a loop's body."""
+        loop = self.loops[self.structure.loop_of[block].name]
+        return [each for each in self.gatherings if each.in_front_of is None and each.loop == loop]
 
     def _need(self, edge: Edge) -> Need | None:
         if edge.never_owed:
@@ -43,14 +75,17 @@ class Specification:
             return Need(producer, loop)
         at = edge.common.index(carrier)
         k = edge.distance[at]
-        behind = [d for each, d in zip(edge.common[at + 1 :], edge.distance[at + 1 :], strict=True) if each.counted]
-        if not isinstance(k, int) or k < 0 or any(d != EVERY for d in behind):
-            raise OpError(
-                edge.consumer.op,
-                f"cannot certify: {edge.consumer.name} after {edge.producer.name} has a component behind the one that "
-                "carries it; that must be `*`",
-            )
-        return Need(producer, loop, self.loops[carrier.name], k)
+        inner = [x for x in zip(edge.common[at + 1 :], edge.distance[at + 1 :], strict=True) if x[0].counted]
+        assert isinstance(k, int)
+        if all(d == EVERY for _, d in inner):
+            return Need(producer, loop, self.loops[carrier.name], k)
+        if len(inner) == 1 and isinstance(d := inner[0][1], int) and inner[0][0] is edge.producer.loop:
+            return Need(producer, loop, self.loops[carrier.name], k, loop, d)
+        raise OpError(
+            edge.consumer.op,
+            f"cannot certify: {edge.consumer.name} after {edge.producer.name} has components behind the one that "
+            "carries it; they must be `*`, or one of the producer's own loop",
+        )
 
     # The tree.
 
@@ -58,10 +93,14 @@ class Specification:
         """The lines of `body [...]`."""
         items: list[list[str]] = []
         for op in block.ops:
+            items += ([self._read(each)] for each in self.reads_at(block, op))
+            items += ([self._gathering(each)] for each in self.in_front_of(op))
             if (instruction := self.structure.by_op.get(op)) is not None:
                 items.append([self._instruction(instruction)])
             elif isinstance(op, CONTROL_OPS):
                 items.append(self._control(op))
+        items += ([self._read(each)] for each in self.reads_at(block, None))
+        items += ([self._gathering(each)] for each in self.at_end(block))
         lines = [line + (";" if item is not items[-1] and line is item[-1] else "") for item in items for line in item]
         return ["body [", *("  " + line for line in lines), "]"]
 
@@ -87,14 +126,42 @@ class Specification:
             case _:
                 raise OpError(op, f"cannot certify: '{op.name}'; certificates are for scf.for and scf.if")
 
+    @staticmethod
+    def _gathering(each: Gathering) -> str:
+        engines = "; ".join(map(engine_name, each.engines))
+        return f"Gathering {barrier_name(each.barrier)} [{engines}] {each.every}"
+
     def _instruction(self, instruction: Instruction) -> str:
-        afters = "; ".join(self._after(edge) for edge in instruction.edges)
-        return f"Instruction {label_name(name_of(instruction))} {engine_name(instruction.engine)} [{afters}]"
+        name = name_of(instruction)
+        afters = "; ".join(
+            [
+                *map(self._after, instruction.edges),
+                *(
+                    self._behind(read.name, read, carrier)
+                    for read in self.reads
+                    if read.value is instruction
+                    for carrier in read.carriers(of_read=False)
+                ),
+            ]
+        )
+        return f"Instruction {label_name(name)} {engine_name(instruction.engine)} [{afters}]"
+
+    def _read(self, read: Read) -> str:
+        value = name_of(read.value)
+        afters = "; ".join(self._behind(value, read, carrier) for carrier in read.carriers(of_read=True))
+        return f"Instruction {label_name(read.name)} {engine_name(read.engine)} [{afters}]"
+
+    @staticmethod
+    def _behind(producer: str, read: Read, carrier: Loop | None) -> str:
+        counted = [loop for loop in read.value.loop.path if loop.counted]
+        at = counted.index(carrier) if carrier is not None else len(counted)
+        components = ["Far 0"] * at + (["Far 1"] + ["All"] * (len(counted) - at - 1) if carrier is not None else [])
+        return f"({label_name(producer)}, [{'; '.join(components)}])"
 
     @staticmethod
     def _after(edge: Edge) -> str:
         components = edge.counted if not edge.never_owed else (edge.distance[0],)
-        written = "; ".join("All" if d == EVERY else f"Far {d}" for d in components)
+        written = "; ".join("All" if d == EVERY else f"Far {d if d >= 0 else f'({d})'}" for d in components)
         return f"({label_name(name_of(edge.producer))}, [{written}])"
 
 
@@ -118,6 +185,10 @@ def label_name(name: str) -> str:
 
 def engine_name(name: str) -> str:
     return _written("engine_", name)
+
+
+def barrier_name(barrier: int) -> str:
+    return f"barrier_{barrier}"
 
 
 def semaphore_name(name: str) -> str:

@@ -1,32 +1,34 @@
 """All runs of a stream at once, step by step as proofs/checker goes through them (Values.v to Symbolic.v)."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from xdsl.ir import Operation
 
 from mpkc.certificate.forms import Form, contradict, entails, number, variable
 from mpkc.certificate.statements import (
     Annotation,
+    Assume,
     Block,
     Choice,
     Enter,
-    Expression,
+    Gathering,
     Ghost,
+    Group,
     Issue,
     Let,
     Loop,
+    Meet,
     Model,
     Need,
     Statement,
     Stream,
     Wait,
 )
+from mpkc.certificate.values import State, Waits, alternatives, assumed, same
 
 ROOT, ROUNDS = 1, 1
 """The loop that is the program, and the variable that counts the rounds of a block."""
-
-Alternative = tuple[list[Form], Form | None]
 
 
 class Uncertain(Exception):
@@ -39,18 +41,6 @@ class Uncertain(Exception):
     def __init__(self, op: Operation | None, message: str):
         super().__init__(message)
         self.op, self.message = op, message
-
-
-@dataclass(frozen=True)
-class State:
-    """What each variable is, what is 0 or more, and the waits in front of the next instruction."""
-
-    known: dict[int, Form]
-    facts: tuple[Form, ...] = ()
-    pending: tuple[tuple[int, Form], ...] = ()
-
-    def of(self, x: int) -> Form:
-        return self.known.get(x) or variable(x)
 
 
 class Execution:
@@ -84,11 +74,15 @@ class Execution:
             case Let():
                 return self.let(statement, state)
             case Wait(semaphore, threshold):
-                return [State(state.known, state.facts, ((semaphore, state.of(threshold)), *state.pending))]
+                return [replace(state, pending=((semaphore, state.of(threshold)), *state.pending))]
             case Issue():
                 return [self.issue(statement, state)]
             case Enter(loop):
                 return [self.enter(loop, state)]
+            case Assume(x, taken):
+                return [replace(state, facts=(*news, *state.facts)) for news in assumed(state, x, taken)]
+            case Meet():
+                return [self.meet(statement, state)]
             case Choice(then, otherwise):
                 return self.block(then, [state]) + self.block(otherwise, [state])
             case Loop():
@@ -113,13 +107,18 @@ class Execution:
 
     def assigned(self, state: State, x: int, bound: int | None, news: list[Form], form: Form | None) -> State:
         if form is None:
-            told = [*state.facts, *news, *(f for y, f in state.known.items() if y != x), *(f for _, f in state.pending)]
+            told = [
+                *state.facts,
+                *news,
+                *(f for y, f in state.known.items() if y != x),
+                *(f for _, f in (*state.pending, *state.passed)),
+            ]
             if any(each.mentions(x) for each in told):
                 raise Uncertain(None, "a value that nothing is known of is used beyond the next one")
             form = variable(x)
             if bound is not None:
                 news = [form, form.scaled(-1).shifted(bound - 1), *news]
-        return State({**state.known, x: form}, (*news, *state.facts), state.pending)
+        return replace(state, known={**state.known, x: form}, facts=(*news, *state.facts))
 
     # Counters.
 
@@ -128,11 +127,17 @@ class Execution:
 
     def enter(self, loop: int, state: State) -> State:
         known = {**state.known, **{x: self.entered(state, loop, x, g) for x, g in self.stream.ghosts.items()}}
-        after = State(known, state.facts, state.pending)
+        after = replace(state, known=known)
         entries = Ghost("Entries", (loop,))
         if loop in self.model.maxima and entries in self.variable_of:
             bound = self.count(after, entries).scaled(-1).shifted(self.model.maxima[loop])
-            after = State(known, (bound, *state.facts), state.pending)
+            after = replace(after, facts=(bound, *state.facts))
+        if self.judge:
+            for each in self._met():
+                if each.loop == loop and not entails(
+                    after.facts, self.since(after, each).scaled(-1).shifted(each.every)
+                ):
+                    raise Uncertain(None, f"a barrier is not seen to come after each {each.every} iterations")
         return after
 
     def entered(self, state: State, loop: int, x: int, ghost: Ghost) -> Form:
@@ -147,19 +152,56 @@ class Execution:
             case _:
                 return form
 
+    # Barriers.
+
+    def _met(self) -> list[Gathering]:
+        return [each for each in self.model.gatherings.values() if self.stream.engine in each.engines]
+
+    def since(self, state: State, each: Gathering) -> Form:
+        """The entries of its loop since a barrier."""
+        base = self.count(state, Ghost("Base", (each.loop, each.barrier, 0)))
+        return self.count(state, Ghost("Entries", (each.loop,))) - base
+
+    def meet(self, meet: Meet, state: State) -> State:
+        if state.pending:
+            raise Uncertain(meet.op, "a wait stands in front of a barrier")
+        each = self.model.gatherings[meet.barrier]
+        if self.judge and not same(state.facts, self.since(state, each), number(each.every)):
+            raise Uncertain(
+                meet.op, f"a barrier is not seen to come after each {each.every} iterations, and not before"
+            )
+        for group in self.model.groups if self.judge else ():
+            issues, more = Ghost("Issues", (group.members[0][0],)), dict(group.cuts).get(meet.barrier)
+            if more is not None and issues in self.variable_of:
+                rounds = self.count(state, Ghost("Entries", (group.loop,))).shifted(more)
+                if not same(state.facts, self.count(state, issues), rounds):
+                    raise Uncertain(meet.op, "not all that a barrier is behind is seen to have been issued")
+        known = {**state.known, **{x: self.met(state, meet, x, g) for x, g in self.stream.ghosts.items()}}
+        return State(known, state.facts)
+
+    def met(self, state: State, meet: Meet, x: int, ghost: Ghost) -> Form:
+        match ghost.kind, ghost.of:
+            case "Sent", (semaphore,) if semaphore in meet.zeroes:
+                return number(0)
+            case "Base", (loop, *cuts) if (more := dict(pairs(cuts)).get(meet.barrier)) is not None:
+                return self.count(state, Ghost("Entries", (loop,))).shifted(more)
+            case _:
+                return state.of(x)
+
     # Instructions.
 
     def issue(self, issue: Issue, state: State) -> State:
         known = dict(state.known)
         sent = Ghost("Sent", (issue.signal or 0,))
-        if sent in self.variable_of:
-            known[self.variable_of[sent]] = self.count(state, sent).shifted(1)
-        after = State(known, state.facts)
+        for ghost in (sent, Ghost("Issues", (issue.label,))):
+            if ghost in self.variable_of:
+                known[self.variable_of[ghost]] = self.count(state, ghost).shifted(1)
+        after = State(known, state.facts, passed=remembered(state))
         if self.judge:
             if issue.signal and not entails(state.facts, self.count(after, sent).scaled(-1).shifted(self.model.most)):
                 raise Uncertain(issue.op, f"its semaphore holds {self.model.most} signals at most")
             for facts, owed in self.owings(state, self.model.needs[issue.label], state.facts):
-                if not self.right(facts, state.pending, owed):
+                if not self.right(facts, state, owed):
                     raise Uncertain(issue.op, "its waits are not seen to be as long as its dependencies ask")
         return after
 
@@ -176,12 +218,29 @@ class Execution:
                 yield told, [(need.producer, form), *owed]
             return
         reached = self.count(state, Ghost("Iteration", (need.carrier,))).shifted(-need.k - 1)
-        if not contradict(facts, [reached]):
-            form = self.past(state, (reached, *facts), need)
-            for told, owed in self.owings(state, left, (reached, *facts)):
-                yield told, [(need.producer, form), *owed]
+        late = not contradict(facts, [reached])
+        for news, form in self._cases(state, need, reached, (reached, *facts)) if late else ():
+            if not contradict(facts, news):
+                for told, owed in self.owings(state, left, (*news, *facts)):
+                    yield told, [(need.producer, form), *owed] if form is not None else owed
         if not contradict(facts, [reached.negation]):
             yield from self.owings(state, left, (reached.negation, *facts))
+
+    def _cases(
+        self, state: State, need: Need, reached: Form, facts: Sequence[Form]
+    ) -> list[tuple[list[Form], Form | None]]:
+        """What a need owes, or nothing, in an iteration of its carrier that is late enough; by cases."""
+        if need.inner is None:
+            return [([reached], self.past(state, facts, need))]
+        assert need.carrier is not None
+        most, least = (self.count(state, Ghost("Past", (need.carrier, k, need.loop))) for k in (need.k, need.k + 1))
+        iteration = self.count(state, Ghost("Iteration", (need.inner,))).shifted(-need.d)
+        form, inner = least + iteration, iteration.shifted(-1)
+        return [
+            ([reached, inner, most - form], form),
+            ([reached, inner, (form - most).shifted(-1)], most),
+            ([reached, inner.negation], None),
+        ]
 
     def past(self, state: State, facts: Sequence[Form], need: Need) -> Form:
         if need.carrier == need.loop:
@@ -194,35 +253,62 @@ class Execution:
             raise Uncertain(None, "the loop of a producer is not seen to have been entered that often")
         return self.count(state, ghost)
 
-    def right(self, facts: Sequence[Form], waits: Sequence[tuple[int, Form]], owed: Sequence[tuple[int, Form]]) -> bool:
+    def right(self, facts: Sequence[Form], state: State, owed: Sequence[tuple[int, Form]]) -> bool:
         """Whether the waits pass exactly when what is owed has retired, wherever the producers are."""
-        signalled = {s for block in self.model.blocks for _, s in block}
-        issued = {i for block in self.model.blocks for i, _ in block}
-        if any(s not in signalled for s, _ in waits) or any(i not in issued for i, _ in owed):
+        groups = [(group, before) for group in self.model.groups if (before := self.before(state, group)) is not None]
+        signalled = {s for group, _ in groups for _, s in group.members}
+        issued = {i for group, _ in groups for i, _ in group.members}
+        if any(s not in signalled for s, _ in state.pending) or any(i not in issued for i, _ in owed):
             return False
         return all(
-            self._right_at(facts, waits, owed, block, j) for block in self.model.blocks for j in range(len(block))
+            self._right_at(facts, state.pending, (), owed, group, before, j)
+            or self._right_at(facts, state.pending, state.passed, owed, group, before, j)
+            for group, before in groups
+            for j in range(len(group.members))
         )
 
+    def before(self, state: State, group: Group) -> Form | None:
+        """The rounds of a group before its semaphores were 0; None where the engine is not told."""
+        if not group.cuts:
+            return number(0)
+        ghost = Ghost("Base", (group.loop, *(x for cut in group.cuts for x in cut)))
+        return self.count(state, ghost) if ghost in self.variable_of else None
+
+    @staticmethod
     def _right_at(
-        self,
         facts: Sequence[Form],
-        waits: Sequence[tuple[int, Form]],
+        pending: Waits,
+        passed: Waits,
         owed: Sequence[tuple[int, Form]],
-        block: Sequence[tuple[int, int | None]],
+        group: Group,
+        before: Form,
         j: int,
     ) -> bool:
         rounds = variable(ROUNDS)
-        labels, signals = [i for i, _ in block], [s for _, s in block]
+        labels, signals = [i for i, _ in group.members], [s for _, s in group.members]
 
-        def reached(of: Sequence[int | None], x: int, form: Form) -> Form:
-            return rounds.scaled(of.count(x)).shifted(of[:j].count(x)) - form
+        def reached(of: Sequence[int | None], all: Form, x: int, form: Form) -> Form:
+            return all.scaled(of.count(x)).shifted(of[:j].count(x)) - form
 
-        passed = [reached(signals, s, form) for s, form in waits if s in signals]
-        enough = [reached(labels, i, form) for i, form in owed if i in labels]
-        return all(contradict(facts, [rounds, form.negation, *passed]) for form in enough) and all(
-            contradict(facts, [rounds, form.negation, *enough]) for form in passed
+        values = [reached(signals, rounds, s, form) for s, form in pending if s in signals]
+        held = [reached(signals, rounds, s, form) for s, form in passed if s in signals]
+        enough = [reached(labels, before + rounds, i, form) for i, form in owed if i in labels]
+        return all(contradict(facts, [rounds, form.negation, *values, *held]) for form in enough) and all(
+            contradict(facts, [rounds, form.negation, *enough, *held]) for form in values
         )
+
+
+def pairs(flat: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Barriers, each with what is added there."""
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def remembered(state: State) -> Waits:
+    """The waits that have passed once an instruction issues: of those on one semaphore the latest."""
+    kept = state.passed
+    for wait in reversed(state.pending):
+        kept = (wait, *(other for other in kept if other[0] != wait[0]))
+    return kept
 
 
 def initial(ghost: Ghost) -> int:
@@ -232,80 +318,4 @@ def initial(ghost: Ghost) -> int:
 
 def head(hint: Annotation) -> State:
     """What an annotation allows."""
-    return State(dict(hint.known), tuple(hint.facts))
-
-
-def same(facts: Sequence[Form], f: Form, g: Form) -> bool:
-    """Whether two forms are seen to be the same number."""
-    difference = f - g
-    if not difference.terms:
-        return difference.constant == 0
-    return entails(facts, difference) and entails(facts, difference.scaled(-1))
-
-
-def wrapped(m: int, f: Form) -> list[Alternative]:
-    """`f` modulo `m`: as it is, or once too high or low."""
-    minus = f.scaled(-1)
-    return [
-        ([f, minus.shifted(m - 1)], f),
-        ([f.shifted(-m), minus.shifted(2 * m - 1)], f.shifted(-m)),
-        ([minus.shifted(-1), f.shifted(m)], f.shifted(m)),
-        ([f.shifted(-2 * m)], None),
-        ([minus.shifted(-m - 1)], None),
-    ]
-
-
-def alternatives(state: State, e: Expression) -> tuple[list[Alternative], int | None]:
-    """What an expression may be, by cases, and a bound of it where a case does not tell."""
-    of = [state.of(x) for x in e.operands]
-    unknown: list[Alternative] = [([], None)]
-    match e.kind, of:
-        case "Constant", []:
-            return [([], number(e.number))], None
-        case "Add", [a, b]:
-            return wrapped(e.number, a + b), e.number
-        case "Sub", [a, b]:
-            return wrapped(e.number, a - b), e.number
-        case "Mul", [a, b]:
-            if not a.terms:
-                return wrapped(e.number, b.scaled(a.constant)), e.number
-            return (wrapped(e.number, a.scaled(b.constant)) if not b.terms else unknown), e.number
-        case "Truncate", [a]:
-            return wrapped(e.number, a), e.number
-        case "Signed", [a]:
-            half = e.number // 2
-            return [([a.scaled(-1).shifted(half - 1)], a), ([a.shifted(-half)], a.shifted(-e.number))], None
-        case "Divide", [a]:
-            quotient = a.divided(e.number)
-            return (unknown if quotient is None else [([], quotient)]), None
-        case "Maximum", [a, b]:
-            return [([a - b], a), ([(b - a).shifted(-1)], b)], None
-        case "Minimum", [a, b]:
-            return [([a - b], b), ([(b - a).shifted(-1)], a)], None
-        case "Select", [c, a, b]:
-            return [([c.shifted(-1)], a), ([c.scaled(-1).shifted(-1)], a), ([c, c.scaled(-1)], b)], None
-        case "Move", [a]:
-            return [([], a)], None
-        case "Advance", [a]:
-            return [([], a.shifted(e.number))], None
-        case "Unknown", []:
-            return unknown, e.number
-        case _, [a, b]:
-            return _compared(e.kind, a, b), 2
-        case _:
-            raise AssertionError(e)
-
-
-def _compared(kind: str, a: Form, b: Form) -> list[Alternative]:
-    above, below = a - b, b - a
-    more, less = above.shifted(-1), below.shifted(-1)
-    one, zero = number(1), number(0)
-    match kind:
-        case "GeU":
-            return [([above], one), ([less], zero)]
-        case "GtU":
-            return [([more], one), ([below], zero)]
-        case "Eq":
-            return [([above, below], one), ([more], zero), ([less], zero)]
-        case _:
-            return [([above, below], zero), ([more], one), ([less], one)]
+    return State(dict(hint.known), tuple(hint.facts), tuple(hint.pending), tuple(hint.passed))

@@ -1,234 +1,8 @@
-(** Certificates: a program, the streams that were emitted for it, and the check that they ask for the same.
-
-    The program is the specification: a tree of loops, conditionals and instructions with their dependencies. From it
-    alone follows what each instruction is owed. *)
+(** Certificates: a program, the streams that were emitted for it, and the check that they ask for the same. *)
 From Coq Require Import ZArith List Bool Lia PArith Relations.
-From Checker Require Import Linear Language States Values Symbolic Order.
+From Checker Require Import Linear Language States Values Symbolic Order Engines Program.
 Import ListNotations.
 Local Open Scope Z_scope.
-
-Definition engine := positive.
-
-(** A component of a distance: so many iterations back, or all that the earlier iteration of an outer loop did. *)
-Inductive distance := Far (k : nat) | All.
-
-(** A dependency: the producer, and a component for each counted loop around both, outermost first. *)
-Definition after : Type := label * list distance.
-
-Inductive program :=
-| Nothing
-| Both (p q : program)
-| Instruction (i : label) (e : engine) (afters : list after)
-| For (l : loop) (p : program)
-| If (l : loop) (p : program) (l' : loop) (p' : program).
-
-Fixpoint body (l : list program) : program :=
-  match l with [] => Nothing | [p] => p | p :: l => Both p (body l) end.
-
-Fixpoint instructions (p : program) : list (label * (engine * list after)) :=
-  match p with
-  | Nothing => []
-  | Both p q => instructions p ++ instructions q
-  | Instruction i e a => [(i, (e, a))]
-  | For _ p => instructions p
-  | If _ p _ q => instructions p ++ instructions q
-  end.
-
-(** The loop around each loop. *)
-Fixpoint parents (around : loop) (p : program) : list (loop * loop) :=
-  match p with
-  | Nothing | Instruction _ _ _ => []
-  | Both p q => parents around p ++ parents around q
-  | For l p => (l, around) :: parents l p
-  | If l p l' p' => (l, around) :: (l', around) :: parents l p ++ parents l' p'
-  end.
-Definition parent_in (p : program) : loop -> loop :=
-  let all := parents root p in fun l => match find l all with Some l' => l' | None => root end.
-
-(** The loops around each instruction, outermost first, and whether distances count them. *)
-Definition path : Type := list (loop * bool).
-Fixpoint paths (p : program) : list (label * path) :=
-  let inside l counted := map (fun x : label * path => (fst x, (l, counted) :: snd x)) in
-  match p with
-  | Nothing => []
-  | Both p q => paths p ++ paths q
-  | Instruction i _ _ => [(i, [])]
-  | For l p => inside l true (paths p)
-  | If l p l' p' => inside l false (paths p) ++ inside l' false (paths p')
-  end.
-
-Fixpoint shared (a b : path) : list loop :=
-  match a, b with
-  | (l, counted) :: a, (l', _) :: b =>
-      if Pos.eqb l l' then (if counted then [l] else []) ++ shared a b else []
-  | _, _ => []
-  end.
-
-Definition innermost (a : path) : loop := fst (last a (root, true)).
-
-(** Up to where a producer is needed. Not covered: a component that is not [All] behind the one that carries. *)
-Fixpoint carried (ls : list loop) (ds : list distance) : option target :=
-  match ls, ds with
-  | [], [] => Some Now
-  | _ :: ls, Far O :: ds => carried ls ds
-  | l :: ls, Far k :: ds =>
-      if Nat.eqb (length ls) (length ds) && forallb (fun d => match d with All => true | Far _ => false end) ds
-      then Some (Back l k) else None
-  | _, _ => None
-  end.
-
-(** The need of a dependency; none where it is carried by the program as a whole, which runs once. *)
-Definition need_of (all : list (label * path)) (consumer : label) (a : after) : option (list need) :=
-  let (producer, ds) := a in
-  match find consumer all, find producer all with
-  | Some there, Some here =>
-      match shared there here, ds with
-      | [], [Far (S _)] => Some []
-      | ls, _ => match carried ls ds with Some t => Some [Need producer (innermost here) t] | None => None end
-      end
-  | _, _ => None
-  end.
-
-Definition needs_in (p : program) : label -> option (list need) :=
-  let all := paths p in
-  let afters := instructions p in
-  fun i => match find i afters with
-           | Some (_, l) => option_map (@concat _) (all_some (map (need_of all i) l))
-           | None => None
-           end.
-
-(** ** Control: a stream goes the way that the program goes on its engine *)
-
-Inductive step := Begin (l : loop) | Do (i : label).
-
-Inductive control :=
-| Empty
-| One (s : step)
-| Then (a b : control)
-| Many (a : control)
-| Either (a b : control).
-
-(** The runs of a control. *)
-Inductive goes : control -> list step -> Prop :=
-| goes_empty : goes Empty []
-| goes_one s : goes (One s) [s]
-| goes_then a b u v : goes a u -> goes b v -> goes (Then a b) (u ++ v)
-| goes_none a : goes (Many a) []
-| goes_more a u v : goes a u -> goes (Many a) v -> goes (Many a) (u ++ v)
-| goes_left a b u : goes a u -> goes (Either a b) u
-| goes_right a b u : goes b u -> goes (Either a b) u.
-
-(** The same, without what holds nothing and with [Then] to the right. *)
-Fixpoint follow (a b : control) : control :=
-  match a with
-  | Empty => b
-  | Then c d => follow c (follow d b)
-  | _ => match b with Empty => a | _ => Then a b end
-  end.
-Definition many (a : control) : control := match a with Empty => Empty | _ => Many a end.
-Definition either (a b : control) : control := match a, b with Empty, Empty => Empty | _, _ => Either a b end.
-
-Fixpoint control_of {form} (s : stream form) : control :=
-  match s with
-  | Skip | Let _ _ | Wait _ _ => Empty
-  | Seq a b => follow (control_of a) (control_of b)
-  | Issue i _ => One (Do i)
-  | Enter l => One (Begin l)
-  | Choice a b => either (control_of a) (control_of b)
-  | Loop _ b => many (control_of b)
-  end.
-
-(** What one engine runs of a program: its instructions, and the beginnings of the iterations of the loops [told]. *)
-Fixpoint projection (e : engine) (told : loop -> bool) (p : program) : control :=
-  let iteration l p := follow (if told l then One (Begin l) else Empty) (projection e told p) in
-  match p with
-  | Nothing => Empty
-  | Both p q => follow (projection e told p) (projection e told q)
-  | Instruction i e' _ => if Pos.eqb e e' then One (Do i) else Empty
-  | For l p => many (iteration l p)
-  | If l p l' p' => either (iteration l p) (iteration l' p')
-  end.
-
-Fixpoint begins (c : control) : list loop :=
-  match c with
-  | Empty | One (Do _) => []
-  | One (Begin l) => [l]
-  | Then a b | Either a b => begins a ++ begins b
-  | Many a => begins a
-  end.
-
-Fixpoint same_control (a b : control) : bool :=
-  match a, b with
-  | Empty, Empty => true
-  | One (Begin l), One (Begin l') => Pos.eqb l l'
-  | One (Do i), One (Do i') => Pos.eqb i i'
-  | Then a b, Then a' b' | Either a b, Either a' b' => same_control a a' && same_control b b'
-  | Many a, Many a' => same_control a a'
-  | _, _ => false
-  end.
-
-Fixpoint steps (t : trace) : list step :=
-  match t with
-  | [] => []
-  | Entered l :: t => steps t ++ [Begin l]
-  | Issued i _ _ :: t => steps t ++ [Do i]
-  end.
-
-Lemma steps_app d t : steps (d ++ t) = steps t ++ steps d.
-Proof.
-  induction d as [|[l|i g ws] d IH]; cbn [app steps]; [now rewrite app_nil_r| |]; now rewrite IH, app_assoc.
-Qed.
-
-Lemma follow_goes a : forall b u v, goes a u -> goes b v -> goes (follow a b) (u ++ v).
-Proof.
-  induction a; intros b u v Ha Hb; cbn [follow].
-  - inversion_clear Ha. exact Hb.
-  - destruct b; try (constructor; assumption). inversion Hb. rewrite app_nil_r. exact Ha.
-  - inversion_clear Ha. rewrite <- app_assoc. auto.
-  - destruct b; try (constructor; assumption). inversion Hb. rewrite app_nil_r. exact Ha.
-  - destruct b; try (constructor; assumption). inversion Hb. rewrite app_nil_r. exact Ha.
-Qed.
-
-Lemma many_goes a u : goes (Many a) u -> goes (many a) u.
-Proof.
-  destruct a; try exact (fun H => H). cbn [many]. intros H. remember (Many Empty) as c.
-  induction H; try discriminate; [constructor|]. injection Heqc as ->. inversion H. subst. auto.
-Qed.
-
-Lemma either_goes a b u : goes (Either a b) u -> goes (either a b) u.
-Proof.
-  unfold either. destruct a, b; try exact (fun H => H). intros H. inversion H; assumption.
-Qed.
-
-Lemma control_sound {form} (s : stream form) : forall x y, run s x y ->
-  exists d, history y = d ++ history x /\ goes (control_of s) (steps d).
-Proof.
-  induction s; intros p q R; cbn [run control_of] in *.
-  - subst. exists []. split; [reflexivity|constructor].
-  - destruct R as (z & R1 & R2). destruct (IHs1 _ _ R1) as (d1 & H1 & G1). destruct (IHs2 _ _ R2) as (d2 & H2 & G2).
-    exists (d2 ++ d1). split; [rewrite H2, H1; apply app_assoc|]. rewrite steps_app. now apply follow_goes.
-  - destruct R as (v & _ & ->). exists []. split; [reflexivity|constructor].
-  - subst. exists []. split; [reflexivity|constructor].
-  - subst. eexists [_]. split; [reflexivity|constructor].
-  - subst. eexists [_]. split; [reflexivity|constructor].
-  - destruct R as [R|R]; [destruct (IHs1 _ _ R) as (d & H & G)|destruct (IHs2 _ _ R) as (d & H & G)];
-      exists d; (split; [exact H|]); apply either_goes; [now apply goes_left|now apply goes_right].
-  - assert (X : exists d, history q = d ++ history p /\ goes (Many (control_of s)) (steps d)).
-    { induction R as [a|a b c R1 R2 IH]; [exists []; split; [reflexivity|constructor]|].
-      destruct (IHs _ _ R1) as (d1 & H1 & G1). destruct IH as (d2 & H2 & G2).
-      exists (d2 ++ d1). split; [rewrite H2, H1; apply app_assoc|]. rewrite steps_app. now apply goes_more. }
-    destruct X as (d & H & G). exists d. split; [exact H|]. now apply many_goes.
-Qed.
-
-Lemma same_control_sound a b : same_control a b = true -> a = b.
-Proof.
-  revert b; induction a; intros [] H; simpl in H; try discriminate; try reflexivity;
-    try (destruct s; discriminate).
-  - destruct s, s0; try discriminate; apply Pos.eqb_eq in H; congruence.
-  - apply andb_true_iff in H as [H1 H2]. f_equal; auto.
-  - f_equal; auto.
-  - apply andb_true_iff in H as [H1 H2]. f_equal; auto.
-Qed.
 
 (** ** The check *)
 
@@ -237,88 +11,384 @@ Record certificate := Certificate {
   streams : list (engine * stream form);
   maxima : list (loop * Z);                      (** how often an engine enters a loop at most, in all *)
   most : Z;                                      (** what a semaphore holds at most *)
-  blocks : list group;                           (** what issues together: see [Order] *)
+  blocks : list (group * place_of_group);        (** what issues together: see [Order] *)
   counters : list (engine * list (positive * ghost))
 }.
 
 Fixpoint distinct (l : list positive) : bool :=
   match l with [] => true | x :: l => negb (existsb (Pos.eqb x) l) && distinct l end.
 
-Definition context_of (c : certificate) (e : engine) : context :=
-  Context (match find e (counters c) with Some l => l | None => [] end)
-    (parent_in (specification c)) (maxima c) (blocks c) (most c) (needs_in (specification c)).
+(** Whether a stream comes to all barriers at which the semaphores of a group become 0, and counts its rounds. *)
+Definition takes_part (s : stream form) (p : place_of_group) : bool :=
+  match snd p with
+  | [] => true
+  | cuts => forallb (fun cut => mine s (Gather (fst cut))) cuts
+            && Bool.eqb (mine s (Begin (fst p))) (negb (Pos.eqb (fst p) root))
+  end.
 
-Definition told_by (s : stream form) : loop -> bool :=
-  let all := begins (control_of s) in fun l => existsb (Pos.eqb l) all.
+Definition issues_none (g : group) (s : stream form) : bool :=
+  match pattern_of (fun _ => false) g s with Some (Word []) => true | _ => false end.
+
+Definition context_of (c : certificate) (es : engine * stream form) : context :=
+  let (e, s) := es in
+  Context (match find e (counters c) with Some l => l | None => [] end)
+    (parent_in (specification c)) (maxima c) (filter (fun g => takes_part s (snd g)) (blocks c)) (most c)
+    (needs_in (specification c))
+    (map (fun x => (fst x, snd (snd x)))
+       (filter (fun x => mine s (Gather (fst x))) (gatherings root (specification c))))
+    (filter (fun g => negb (issues_none (fst g) s)) (blocks c)).
+
+(** Whether [f] tells of each barrier whether a semaphore of a group becomes 0 there. *)
+Definition becomes_zero (f : barrier -> bool) (g : group) (s : stream form) : bool :=
+  forallb (fun x => forallb (fun y : label * option semaphore =>
+    match snd y with Some s' => Bool.eqb (among s' (snd x)) (f (fst x)) | None => true end) g) (meets_of s).
+
+Definition issuer_right (g : group) (p : place_of_group) (s : stream form) : bool :=
+  match pattern_of (cut p) g s with Some q => whole g q | None => false end && becomes_zero (cut p) g s && takes_part s p.
+Definition stranger_right (g : group) (s : stream form) : bool := issues_none g s && becomes_zero (fun _ => false) g s.
+
+(** One stream issues what belongs to a group, and that in rounds. *)
+Fixpoint in_one (g : group) (p : place_of_group) (ss : list (engine * stream form)) : bool :=
+  match ss with
+  | [] => false
+  | (_, s) :: ss =>
+      if issues_none g s then stranger_right g s && in_one g p ss
+      else issuer_right g p s && forallb (fun es => stranger_right g (snd es)) ss
+  end.
+
+Definition group_right (c : certificate) (x : group * place_of_group) : bool :=
+  let (g, p) := x in
+  match g with
+  | [] => false
+  | (i, _) :: _ => match snd p with [] => true | _ => labelled i g =? 1 end
+  end && in_one g p (streams c).
 
 (** Whether a stream tells when each loop begins that a need of its engine speaks of. *)
 Definition tells (p : program) (e : engine) (s : stream form) : bool :=
-  let told := told_by s in
+  let told l := mine s (Begin l) in
   let known l := Pos.eqb l root || told l in
   forallb (fun x => negb (Pos.eqb (fst (snd x)) e) ||
     match needs_in p (fst x) with
     | None => false
     | Some ns => forallb (fun n =>
         known (producer_loop n)
-        && match up_to n with Now => true | Back c _ => told c && known (parent_in p c) end) ns
+        && match up_to n with
+           | Now => true
+           | Back c _ => told c && known (parent_in p c)
+           | Within c _ l _ => told c && known (parent_in p c) && told l && known (parent_in p l)
+           end) ns
     end) (instructions p).
 
 Definition stream_certified (c : certificate) (es : engine * stream form) : bool :=
   let (e, s) := es in
-  same_control (control_of s) (projection e (told_by s) (specification c))
+  same_control (control_of s) (projection e (fun l => mine s (Begin l)) (specification c))
   && tells (specification c) e s
-  && match execute (context_of c e) s (start (context_of c e)) with Some _ => true | None => false end.
+  && match execute (context_of c es) s (start (context_of c es)) with Some _ => true | None => false end.
 
 Definition certified (c : certificate) : bool :=
   let p := specification c in
   distinct (map fst (instructions p))
   && distinct (root :: map fst (parents root p))
+  && distinct (map fst (gatherings root p))
   && distinct (map fst (streams c))
   && forallb (fun x => existsb (fun es => Pos.eqb (fst es) (fst (snd x))) (streams c)) (instructions p)
-  && forallb (fun g => Nat.ltb 0 (length g) && in_one g (map snd (streams c))) (blocks c)
+  && forallb (group_right c) (blocks c)
   && forallb (stream_certified c) (streams c).
 
-(** ** What it says *)
+(** ** States *)
+
+Section States.
+Variable c : certificate.
+
+(** An engine has entered no loop more often than is promised. *)
+Definition promised (t : trace) : Prop := forall l b, find l (maxima c) = Some b -> entries l t <= b.
+
+(** An engine on its way through its stream: there is a run that goes on from here. *)
+Definition on_its_way (es : engine * stream form) (p : place) : Prop :=
+  (exists later, runs (snd es) (later ++ fst p) /\ promised (later ++ fst p)) /\ retires p.
+
+Definition all_retired (x : list place) : retired := concat (map snd x).
+
+(** Engines agree on what they run: each is on the way that one run of the program prescribes for it. *)
+Definition agreed (x : list place) : Prop :=
+  exists T, forall es p, In (es, p) (List.combine (streams c) x) ->
+  exists later, filter (mine (snd es)) T = steps (fst p) ++ later.
+
+(** Who meets has met equally often. *)
+Definition level (x : list place) : Prop :=
+  forall es p es' p' bs, In (es, p) (List.combine (streams c) x) -> In (es', p') (List.combine (streams c) x) ->
+  (forall b, In b bs -> mine (snd es) (Gather b) = true /\ mine (snd es') (Gather b) = true) ->
+  meetings bs (fst p) = meetings bs (fst p').
+
+(** A wait that has passed would pass again. *)
+Definition lasting (x : list place) : Prop := forall p, In p x -> waits_pass (gone (fst p)) (all_retired x).
+
+Definition consistent (x : list place) : Prop :=
+  Forall2 on_its_way (streams c) x /\ agreed x /\ level x /\ lasting x.
+
+(** ** What a certificate says *)
 
 (** Wherever an engine comes to an instruction, after whatever trip counts, and whatever has retired by then: its waits
-    let it issue exactly when the specification does, and its semaphore, if it signals one, holds all signals so far. The
-    engine has entered no loop more often than is promised. *)
-Definition exact (c : certificate) : Prop :=
-  forall e s t i g ws later earlier,
-    In (e, s) (streams c) -> runs s t ->
-    (forall l b, find l (maxima c) = Some b -> entries l t <= b) ->
-    t = later ++ Issued i g ws :: earlier ->
-    (match g with Some s' => sent s' (Issued i g ws :: earlier) <= most c | None => True end)
+    let it issue exactly when the specification does, and its semaphore, if it signals one, holds all signals since it
+    was 0. *)
+Definition exact : Prop :=
+  forall x e s t r i g ws later, consistent x -> In ((e, s), (t, r)) (List.combine (streams c) x) ->
+    runs s (later ++ Issued i g ws :: t) -> promised (later ++ Issued i g ws :: t) ->
+    (match g with Some s' => sent s' (Issued i g ws :: t) <= most c | None => True end)
     /\ exists ns, needs_in (specification c) i = Some ns
-    /\ forall r, retirement (map snd (streams c)) r ->
-       (waits_pass ws r <-> satisfied (parent_in (specification c)) ns earlier r).
+    /\ (waits_pass ws (all_retired x) <-> satisfied (parent_in (specification c)) ns t (all_retired x)).
 
 (** The way of an engine through its stream is one of its ways through the program. *)
-Definition structured (c : certificate) : Prop :=
+Definition structured : Prop :=
   forall e s t, In (e, s) (streams c) -> runs s t ->
-  goes (projection e (told_by s) (specification c)) (steps t).
+  goes (projection e (fun l => mine s (Begin l)) (specification c)) (steps t).
 
-Lemma claims_at C later i g ws earlier :
+(** A barrier stands at the end of each n-th entry of its loop, and at no other. *)
+Definition punctual : Prop :=
+  forall e s t, In (e, s) (streams c) -> runs s t -> promised t ->
+  (forall later b ss earlier, t = later ++ Met b ss :: earlier ->
+    exists es l n, In (b, (es, (l, n))) (gatherings root (specification c)) /\ since b l earlier = n)
+  /\ (forall later l earlier b es n, t = later ++ Entered l :: earlier ->
+    In (b, (es, (l, n))) (gatherings root (specification c)) -> mine s (Gather b) = true ->
+    since b l (Entered l :: earlier) <= n).
+End States.
+
+(** ** Agreement *)
+
+Section Agreement.
+Variable p : place_of_group.
+
+Definition tally (n : Z * Z) (x : step) : Z * Z :=
+  match x with
+  | Begin l => (if Pos.eqb l (fst p) then fst n + 1 else fst n, snd n)
+  | Gather b => match find b (snd p) with Some d => (fst n, fst n + d) | None => n end
+  | Do _ => n
+  end.
+Definition relevant (x : step) : bool :=
+  match x with Begin l => Pos.eqb l (fst p) | Gather b => cut p b | Do _ => false end.
+
+Lemma tally_steps t : fold_left tally (steps t) (entries (fst p) [], 0) = (entries (fst p) t, before_cut p t).
+Proof.
+  unfold before_cut. induction t as [|[l|i g ws|b ss] t IH]; cbn [steps base]; [reflexivity| | |];
+    rewrite fold_left_app, IH; cbn [fold_left tally fst snd entries].
+  - destruct (Pos.eqb l (fst p)); f_equal; lia.
+  - reflexivity.
+  - destruct (find b (snd p)); reflexivity.
+Qed.
+
+Lemma tally_relevant xs n : fold_left tally (filter relevant xs) n = fold_left tally xs n.
+Proof.
+  revert n; induction xs as [|x xs IH]; intros n; [reflexivity|]. cbn [filter fold_left].
+  destruct (relevant x) eqn:R; cbn [fold_left]; rewrite IH; [reflexivity|]. f_equal.
+  destruct x as [l|i|b]; cbn [relevant tally] in *; [now rewrite R; destruct n|reflexivity|].
+  unfold cut in R. destruct (find b (snd p)); [discriminate|reflexivity].
+Qed.
+
+Definition gathers (xs : list step) : Z := fold_right (fun x n => match x with Gather _ => 1 | _ => 0 end + n) 0 xs.
+
+Lemma gathers_app u v : gathers (u ++ v) = gathers u + gathers v.
+Proof. unfold gathers. induction u as [|x u IH]; cbn [app fold_right]; [lia|]. rewrite IH. lia. Qed.
+Lemma gathers_none u : 0 <= gathers u.
+Proof. induction u as [|[| |] u IH]; unfold gathers in *; cbn [fold_right]; lia. Qed.
+
+Lemma cut_among b : cut p b = among b (map fst (snd p)).
+Proof.
+  unfold cut, among. induction (snd p) as [|[b' d] cuts IH]; cbn [find map fst existsb]; [reflexivity|].
+  rewrite Pos.eqb_sym. destruct (Pos.eqb b' b) eqn:E; rewrite Pos.eqb_sym, E; [reflexivity|exact IH].
+Qed.
+
+Lemma gathers_steps t : gathers (filter relevant (steps t)) = meetings (map fst (snd p)) t.
+Proof.
+  induction t as [|[l|i g ws|b ss] t IH]; cbn [steps meetings]; [reflexivity| | |];
+    rewrite filter_app, gathers_app, IH; cbn [filter relevant].
+  - destruct (Pos.eqb l (fst p)); cbn [gathers fold_right]; lia.
+  - cbn [gathers fold_right]. lia.
+  - rewrite cut_among. destruct (among b (map fst (snd p))); cbn [gathers fold_right]; lia.
+Qed.
+
+(** What begins between two cuts makes no difference to what was counted at the last one. *)
+Lemma tally_no_gather z n : gathers z = 0 -> snd (fold_left tally z n) = snd n.
+Proof.
+  revert n; induction z as [|x z IH]; intros n E; [reflexivity|]. pose proof (gathers_none z) as P.
+  unfold gathers in E, P; cbn [fold_right] in E. fold (gathers z) in E, P. cbn [fold_left].
+  destruct x as [l|i|b]; [| |lia]; rewrite IH by lia; reflexivity.
+Qed.
+
+Lemma same_cut t t' a a' : filter relevant (steps t) ++ a = filter relevant (steps t') ++ a' ->
+  meetings (map fst (snd p)) t = meetings (map fst (snd p)) t' -> before_cut p t = before_cut p t'.
+Proof.
+  intros E M. rewrite <- !gathers_steps in M.
+  assert (X : forall t, before_cut p t = snd (fold_left tally (filter relevant (steps t)) (entries (fst p) [], 0)))
+    by (intros; now rewrite tally_relevant, tally_steps).
+  rewrite !X. clear X. revert E M. generalize (filter relevant (steps t)), (filter relevant (steps t')). intros u v E M.
+  apply app_eq_app in E as (z & [[-> _]|[-> _]]); rewrite gathers_app in M; rewrite fold_left_app, (tally_no_gather z) by lia;
+    reflexivity.
+Qed.
+End Agreement.
+
+Lemma mine_steps_agree p s s' T t t' a a' :
+  takes_part s p = true -> takes_part s' p = true -> snd p <> [] ->
+  filter (mine s) T = steps t ++ a -> filter (mine s') T = steps t' ++ a' ->
+  exists b b', filter (relevant p) (steps t) ++ b = filter (relevant p) (steps t') ++ b'.
+Proof.
+  intros H H' N E E'. exists (filter (relevant p) a), (filter (relevant p) a'). rewrite <- !filter_app, <- E, <- E'.
+  assert (Same : forall x, relevant p x = true -> mine s x = mine s' x).
+  { unfold takes_part in H, H'. destruct (snd p) as [|cut0 cuts] eqn:Es; [congruence|]. rewrite <- Es in *. clear N.
+    apply andb_true_iff in H as [H1 H2], H' as [H1' H2']. apply eqb_prop in H2, H2'.
+    intros [l|i|b] R; cbn [relevant] in R; [|discriminate|].
+    - apply Pos.eqb_eq in R as ->. congruence.
+    - rewrite cut_among in R. unfold among in R. apply existsb_exists in R as (b' & I & Eb). apply Pos.eqb_eq in Eb as <-.
+      apply in_map_iff in I as (x & <- & I). rewrite forallb_forall in H1, H1'. now rewrite (H1 _ I), (H1' _ I). }
+  clear - Same. induction T as [|x T IH]; [reflexivity|]. cbn [filter].
+  destruct (relevant p x) eqn:R.
+  - rewrite (Same x R). destruct (mine s' x); cbn [filter]; rewrite ?R; congruence.
+  - destruct (mine s x), (mine s' x); cbn [filter]; rewrite ?R; exact IH.
+Qed.
+
+(** ** Soundness *)
+
+Lemma claims_issued C later i g ws earlier :
   claims C (later ++ Issued i g ws :: earlier) ->
   needs C i <> None /\ claim C i ws earlier /\ in_range C g (Issued i g ws :: earlier).
-Proof. induction later as [|[l|j g' ws'] later IH]; cbn [app claims]; tauto. Qed.
+Proof. induction later as [|[l|j g' ws'|b ss] later IH]; cbn [app claims]; tauto. Qed.
+Lemma claims_met C later b ss earlier :
+  claims C (later ++ Met b ss :: earlier) -> due C b earlier /\ rounds_done C b earlier.
+Proof. induction later as [|[l|j g' ws'|b' ss'] later IH]; cbn [app claims]; tauto. Qed.
+Lemma claims_entered C later l earlier :
+  claims C (later ++ Entered l :: earlier) -> not_late C l (Entered l :: earlier).
+Proof. induction later as [|[l'|j g' ws'|b' ss'] later IH]; cbn [app claims]; tauto. Qed.
 
-Theorem certified_sound c : certified c = true -> structured c /\ exact c.
+Lemma stranger_sound g s t r later : stranger_right g s = true -> runs s (later ++ t) -> retires (t, r) -> stranger g r.
 Proof.
-  intros H. unfold certified in H.
-  repeat match type of H with _ && _ = true => let H' := fresh "H" in apply andb_true_iff in H as [H H'] end.
-  rewrite forallb_forall in H0, H1. split.
-  - intros e s t I (env & y & R & <-). specialize (H0 _ I). unfold stream_certified in H0.
-    apply andb_true_iff in H0 as [H0 _]. apply andb_true_iff in H0 as [H0 _]. apply same_control_sound in H0.
-    destruct (control_sound s _ _ R) as (d & Hd & G). cbn [history] in Hd. rewrite app_nil_r in Hd. subst d.
-    now rewrite <- H0.
-  - intros e s t i g ws later earlier I R B E. specialize (H0 _ I). unfold stream_certified in H0.
-    apply andb_true_iff in H0 as [_ H0].
-    destruct (execute (context_of c e) s (start (context_of c e))) as [Ss|] eqn:X; [|discriminate].
-    pose proof (execute_claims (context_of c e) s Ss t X R B) as K. rewrite E in K.
-    destruct (claims_at _ _ _ _ _ _ K) as (N & Cl & Rg).
-    unfold claim, in_range, context_of in *; cbn [needs parent groups limit] in *. split; [exact Rg|].
-    destruct (needs_in (specification c) i) as [ns|] eqn:Ns; [|congruence]. exists ns. split; [reflexivity|].
-    intros r Rt. apply (Cl ns eq_refl). apply Forall_forall. intros gr Ig. specialize (H1 _ Ig).
-    apply andb_true_iff in H1 as [L O]. apply Nat.ltb_lt in L. eauto using in_one_sound.
+  intros H (env & y & R & Hy) (rest & E & _). cbn [fst snd] in E. unfold stranger_right, issues_none in H.
+  apply andb_true_iff in H as [H1 H2].
+  destruct (pattern_of (fun _ => false) g s) as [[[|]|]|] eqn:P; try discriminate.
+  destruct (pattern_sound _ g s _ _ _ P R) as (d & Hd & M & _). cbn [history matches] in *. rewrite app_nil_r in Hd.
+  destruct (meets_of_sound s _ _ R) as (d' & Hd' & Q). cbn [history] in Hd'. rewrite app_nil_r in Hd'. subst d d'.
+  rewrite Hy in M, Q. rewrite issues_app, E, <- app_assoc, those_app in M. apply app_eq_nil in M as [M _].
+  split; [exact M|]. intros s' Hs ss I.
+  assert (Im : In (Reset ss) (issues t)) by (rewrite E; apply in_or_app; auto).
+  destruct (reset_issues _ _ Im) as [b Ib]. assert (Il : In (Met b ss) (later ++ t)) by (apply in_or_app; auto).
+  unfold becomes_zero in H2. rewrite forallb_forall in H2. specialize (H2 _ (Q _ _ Il)). cbn [fst snd] in H2.
+  unfold has_signal in Hs. apply existsb_exists in Hs as ([i o] & Io & Eo). rewrite forallb_forall in H2.
+  specialize (H2 _ Io). cbn [snd] in *. destruct o as [s''|]; [|discriminate]. apply Pos.eqb_eq in Eo as ->.
+  now apply eqb_prop in H2.
 Qed.
+
+Section Soundness.
+Variable c : certificate.
+Hypothesis ok : certified c = true.
+
+Lemma certified_stream es : In es (streams c) -> stream_certified c es = true.
+Proof. unfold certified in ok. apply andb_true_iff in ok as [_ H]. rewrite forallb_forall in H. auto. Qed.
+Lemma certified_group x : In x (blocks c) -> group_right c x = true.
+Proof.
+  unfold certified in ok. apply andb_true_iff in ok as [H _]. apply andb_true_iff in H as [_ H].
+  rewrite forallb_forall in H. auto.
+Qed.
+
+Lemma stream_claims es t : In es (streams c) -> runs (snd es) t -> promised c t -> claims (context_of c es) t.
+Proof.
+  intros I R P. pose proof (certified_stream es I) as H. destruct es as [e s]. unfold stream_certified in H.
+  apply andb_true_iff in H as [_ H]. destruct (execute _ s _) as [Ss|] eqn:X; [|discriminate].
+  exact (execute_claims (context_of c (e, s)) s Ss t X R P).
+Qed.
+
+Lemma issuer_sound g p es t r : In (g, p) (blocks c) -> In es (streams c) -> issues_none g (snd es) = false ->
+  issuer_right g p (snd es) = true -> on_its_way c es (t, r) -> in_order g (before_cut p t) r.
+Proof.
+  intros Ig Ie N H [(later & R & P) Q]. cbn [fst] in *. pose proof (certified_group _ Ig) as G. unfold group_right in G.
+  apply andb_true_iff in G as [G _]. pose proof (stream_claims es _ Ie R P) as K.
+  unfold issuer_right in H. apply andb_true_iff in H as [H _]. apply andb_true_iff in H as [H1 H2].
+  destruct R as (env & y & R & Hy). destruct (pattern_of (cut p) g (snd es)) as [q|] eqn:Pq; [|discriminate].
+  destruct (pattern_sound _ g (snd es) _ _ _ Pq R) as (d & Hd & M). cbn [history] in Hd. rewrite app_nil_r in Hd.
+  destruct (meets_of_sound (snd es) _ _ R) as (d' & Hd' & Q'). cbn [history] in Hd'. rewrite app_nil_r in Hd'. subst d d'.
+  rewrite Hy in M, Q'. destruct (whole_round _ _ _ _ H1 M) as (n & Nn & W).
+  apply (issuer_in_order g p) with (later := later) (n := n); auto.
+  - destruct g as [|x g]; [discriminate|simpl; lia].
+  - intros b ss I s Hs. assert (Il : In (Met b ss) (later ++ t)) by (apply in_or_app; auto).
+    unfold becomes_zero in H2. rewrite forallb_forall in H2. specialize (H2 _ (Q' _ _ Il)). cbn [fst snd] in H2.
+    unfold has_signal in Hs. apply existsb_exists in Hs as ([i o] & Io & Eo). rewrite forallb_forall in H2.
+    specialize (H2 _ Io). cbn [snd] in *. destruct o as [s''|]; [|discriminate]. apply Pos.eqb_eq in Eo as ->.
+    now apply eqb_prop in H2.
+  - intros d b ss t' -> k F. rewrite app_assoc in K. destruct (claims_met _ _ _ _ _ K) as [_ Rd].
+    assert (Io : In (g, p) (own (context_of c es))).
+    { destruct es as [e s]. cbn [context_of own snd] in *. apply filter_In. split; [exact Ig|]. cbn [fst]. now rewrite N. }
+    specialize (Rd g p k Io F). destruct g as [|[i a] g]; [exact I|]. split; [|exact Rd].
+    destruct (snd p); [discriminate|]. now apply Z.eqb_eq in G.
+Qed.
+
+Lemma in_one_sound x g p es q : consistent c x -> In (g, p) (blocks c) -> In (es, q) (List.combine (streams c) x) ->
+  takes_part (snd es) p = true -> in_order g (before_cut p (fst q)) (all_retired x).
+Proof.
+  intros (Ways & (T & Agree) & Level & _) Ig Iq Tp. pose proof (certified_group _ Ig) as G. unfold group_right in G.
+  apply andb_true_iff in G as [G O].
+  assert (Far : forall es' q', In (es', q') (List.combine (streams c) x) -> takes_part (snd es') p = true ->
+    before_cut p (fst q') = before_cut p (fst q)).
+  { intros es' q' I' Tp'. destruct (Agree _ _ Iq) as [a A]. destruct (Agree _ _ I') as [a' A'].
+    destruct (snd p) as [|cut0 cuts] eqn:Es.
+    - assert (Z : forall t, before_cut p t = 0) by (intros t; apply base_uncut; unfold cut; rewrite Es;
+        clear; induction t as [|[| |] t IH]; cbn [uncut find]; auto). now rewrite !Z.
+    - destruct (mine_steps_agree p _ _ T _ _ _ _ Tp' Tp ltac:(congruence) A' A) as (b & b' & E).
+      apply (same_cut p _ _ _ _ E). apply (Level es' q' es q); auto. intros b0 I0. unfold takes_part in Tp, Tp'. rewrite Es in *.
+      apply andb_true_iff in Tp as [Tp _], Tp' as [Tp' _]. rewrite forallb_forall in Tp, Tp'.
+      apply in_map_iff in I0 as (y & <- & I0). split; [apply Tp'|apply Tp]; exact I0. }
+  assert (Here : forall es' q', In (es', q') (List.combine (streams c) x) -> issues_none g (snd es') = false ->
+    issuer_right g p (snd es') = true -> on_its_way c es' q' -> in_order g (before_cut p (fst q)) (snd q')).
+  { intros es' [t' r'] I' N' R' W'. rewrite <- (Far _ _ I') by (unfold issuer_right in R'; now apply andb_true_iff in R').
+    apply in_combine_l in I'. apply (issuer_sound g p es'); auto. }
+  assert (some : (0 < length g)%nat) by (destruct g; [discriminate|simpl; lia]).
+  clear Far Agree Level Tp Iq es. unfold all_retired.
+  assert (Out : forall ss y, Forall2 (on_its_way c) ss y -> forallb (fun es => stranger_right g (snd es)) ss = true ->
+    stranger g (concat (map snd y))).
+  { intros ss y W. induction W as [|es [t r] ss y [(later & R & _) Q] W IH]; cbn [forallb map concat]; intros H.
+    - split; [reflexivity|]. intros s _ ss [].
+    - apply andb_true_iff in H as [H1 H2]. apply stranger_app; [|auto]. exact (stranger_sound g _ t r later H1 R Q). }
+  revert O Here. induction Ways as [|[e s] [t r] ss y W Ways IH]; intros O Here; cbn [in_one] in O; [discriminate|].
+  cbn [map concat snd]. destruct (issues_none g s) eqn:N.
+  - apply andb_true_iff in O as [O1 O2]. destruct W as [(later & R & _) Q].
+    assert (S : stranger g r) by exact (stranger_sound g s t r later O1 R Q).
+    assert (X : in_order g (before_cut p (fst q)) (concat (map snd y))).
+    { apply IH; [exact O2|]. intros es' q' I'. apply Here. now right. }
+    rewrite <- (app_nil_r (concat (map snd y))).
+    apply (strangers_around g some r (concat (map snd y)) []); auto. split; [reflexivity|]. intros s' _ ss' [].
+  - apply andb_true_iff in O as [O1 O2].
+    apply (strangers_around g some [] r (concat (map snd y))); [split; [reflexivity|]; intros s' _ ss' []|exact (Out _ _ Ways O2)|].
+    exact (Here (e, s) (t, r) (or_introl eq_refl) N O1 W).
+Qed.
+
+Lemma place_issues x es q : consistent c x -> In (es, q) (List.combine (streams c) x) -> In es (streams c) /\ In q x.
+Proof. intros _ I. split; [exact (in_combine_l _ _ _ _ I)|exact (in_combine_r _ _ _ _ I)]. Qed.
+
+Theorem certified_structured : structured c.
+Proof.
+  intros e s t I (env & y & R & <-). pose proof (certified_stream _ I) as H. unfold stream_certified in H.
+  apply andb_true_iff in H as [H _]. apply andb_true_iff in H as [H _]. apply same_control_sound in H.
+  destruct (control_sound s _ _ R) as (d & Hd & G). cbn [history] in Hd. rewrite app_nil_r in Hd. subst d. now rewrite <- H.
+Qed.
+
+Theorem certified_punctual : punctual c.
+Proof.
+  intros e s t I R P. pose proof (stream_claims (e, s) t I R P) as K. split.
+  - intros later b ss earlier ->. destruct (claims_met _ _ _ _ _ K) as [(l & n & Id & E) _]. cbn [context_of dues] in Id.
+    apply in_map_iff in Id as ([b' [es [l' n']]] & Ex & Ix). cbn [fst snd] in Ex. injection Ex as -> -> ->.
+    apply filter_In in Ix as [Ix _]. eauto.
+  - intros later l earlier b es n -> Ig M. apply (claims_entered _ _ _ _ K). cbn [context_of dues].
+    apply in_map_iff. exists (b, (es, (l, n))). split; [reflexivity|]. apply filter_In. now split.
+Qed.
+
+Theorem certified_exact : exact c.
+Proof.
+  intros x e s t r i g ws later Cx Ip R P. destruct (place_issues x _ _ Cx Ip) as [Is Iq].
+  pose proof (stream_claims (e, s) _ Is R P) as K. destruct (claims_issued _ _ _ _ _ _ K) as (N & Cl & Rg).
+  unfold claim, in_range in *. cbn [context_of needs parent groups limit] in *. split; [exact Rg|].
+  destruct (needs_in (specification c) i) as [ns|] eqn:Ns; [|congruence]. exists ns. split; [reflexivity|].
+  apply (Cl ns eq_refl).
+  - apply Forall_forall. intros [gr p] Ig. apply filter_In in Ig as [Ig Tp]. cbn [fst snd] in *.
+    exact (in_one_sound x gr p (e, s) (t, r) Cx Ig Ip Tp).
+  - destruct Cx as (_ & _ & _ & L). exact (L (t, r) Iq).
+Qed.
+
+Theorem certified_sound : structured c /\ punctual c /\ exact c.
+Proof. exact (conj certified_structured (conj certified_punctual certified_exact)). Qed.
+End Soundness.

@@ -1,8 +1,8 @@
 (** The language of emitted streams, what its runs are, and what condition (1) of barrier-free asks of them.
 
-    A stream is the program of one engine. A run of it is the sequence of what matters to others: iterations that begin
-    and instructions that issue, these with the waits that they issue behind. Trip counts and conditions are whatever
-    they are: all runs are considered. *)
+    A stream is the program of one engine. A run of it is the sequence of what matters to others: iterations that begin,
+    instructions that issue, these with the waits that they issue behind, and barriers at which engines meet. Trip counts
+    and conditions are whatever they are, where nothing is assumed of them: all runs are considered. *)
 From Coq Require Import ZArith List Bool Lia PArith Relations.
 Import ListNotations.
 Local Open Scope Z_scope.
@@ -11,7 +11,8 @@ Definition register := positive.
 Definition loop := positive.
 Definition label := positive.
 Definition semaphore := positive.
-Bind Scope positive_scope with register loop label semaphore.
+Definition barrier := positive.
+Bind Scope positive_scope with register loop label semaphore barrier.
 
 (** The program itself, as a loop that is entered once. *)
 Definition root : loop := 1%positive.
@@ -36,9 +37,11 @@ Inductive expression :=
 | Advance (a : register) (step : Z)      (** of an induction variable, which a loop keeps from wrapping *)
 | Unknown (m : Z).                       (** any value below [m]: what no wait may depend on *)
 
-(** What may hold at the head of a loop: what variables are, in terms of others, and inequalities. A loop bears some of
-    these, one of which always holds; they say nothing of what a stream does. See [Iterations]. *)
-Definition annotation (form : Type) : Type := list (register * form) * list form.
+(** What may hold at the head of a loop: what variables are, in terms of others, inequalities, the waits that stand in
+    front of the next instruction, and waits that have passed. A loop bears some of these, one of which always holds;
+    they say nothing of what a stream does. See [Iterations]. *)
+Definition annotation (form : Type) : Type :=
+  list (register * form) * list form * (list (semaphore * form) * list (semaphore * form)).
 
 Inductive stream (form : Type) :=
 | Skip
@@ -47,10 +50,12 @@ Inductive stream (form : Type) :=
 | Wait (s : semaphore) (x : register)
 | Issue (i : label) (signal : option semaphore)
 | Enter (l : loop)
+| Assume (x : register) (b : bool)         (** this way is taken only where [x] is not 0, or is *)
+| Meet (b : barrier) (ss : list semaphore) (** all that issued retires, engines meet, and these semaphores are 0 *)
 | Choice (a b : stream form)
 | Loop (hints : list (annotation form)) (body : stream form).
 Arguments Skip {form}. Arguments Seq {form}. Arguments Let {form}. Arguments Wait {form}. Arguments Issue {form}.
-Arguments Enter {form}. Arguments Choice {form}. Arguments Loop {form}.
+Arguments Enter {form}. Arguments Assume {form}. Arguments Meet {form}. Arguments Choice {form}. Arguments Loop {form}.
 
 Fixpoint block {form} (l : list (stream form)) : stream form :=
   match l with [] => Skip | [s] => s | s :: l => Seq s (block l) end.
@@ -59,7 +64,8 @@ Fixpoint block {form} (l : list (stream form)) : stream form :=
 
 Inductive event :=
 | Entered (l : loop)
-| Issued (i : label) (signal : option semaphore) (waits : list (semaphore * Z)).
+| Issued (i : label) (signal : option semaphore) (waits : list (semaphore * Z))
+| Met (b : barrier) (ss : list semaphore).
 
 (** The latest event stands first. *)
 Definition trace := list event.
@@ -101,6 +107,8 @@ Fixpoint run {form} (s : stream form) (x y : state) : Prop :=
   | Wait s t => y = State (values x) ((s, values x t) :: waits x) (history x)
   | Issue i g => y = State (values x) [] (Issued i g (waits x) :: history x)
   | Enter l => y = State (values x) (waits x) (Entered l :: history x)
+  | Assume c b => y = x /\ b = negb (values x c =? 0)
+  | Meet b ss => y = State (values x) (waits x) (Met b ss :: history x)
   | Choice a b => run a x y \/ run b x y
   | Loop _ b => clos_refl_trans_1n _ (run b) x y
   end.
@@ -140,19 +148,59 @@ Fixpoint before (l : loop) (t : trace) : trace :=
 Fixpoint back (l : loop) (k : nat) (t : trace) : trace :=
   match k with O => t | S k => back l k (before l t) end.
 
-(** The signals to a semaphore by what has issued. *)
+Definition among (x : positive) (l : list positive) : bool := existsb (Pos.eqb x) l.
+
+(** The signals to a semaphore by what has issued, since it was 0. *)
 Fixpoint sent (s : semaphore) (t : trace) : Z :=
   match t with
   | [] => 0
   | Issued _ (Some s') _ :: t => (if Pos.eqb s' s then 1 else 0) + sent s t
+  | Met _ ss :: t => if among s ss then 0 else sent s t
   | _ :: t => sent s t
+  end.
+
+(** How often an instruction has issued. *)
+Fixpoint issues_of (i : label) (t : trace) : Z :=
+  match t with
+  | [] => 0
+  | Issued i' _ _ :: t => (if Pos.eqb i' i then 1 else 0) + issues_of i t
+  | _ :: t => issues_of i t
+  end.
+
+Fixpoint find {A} (x : positive) (l : list (positive * A)) : option A :=
+  match l with [] => None | (y, a) :: l => if Pos.eqb y x then Some a else find x l end.
+
+(** The entries of [l] at the latest of some barriers, each with what is added to them there. *)
+Fixpoint base (cuts : list (barrier * Z)) (l : loop) (t : trace) : Z :=
+  match t with
+  | [] => 0
+  | Met b _ :: t => match find b cuts with Some d => entries l t + d | None => base cuts l t end
+  | _ :: t => base cuts l t
+  end.
+
+(** How often an engine has met others at some barriers. *)
+Fixpoint meetings (bs : list barrier) (t : trace) : Z :=
+  match t with
+  | [] => 0
+  | Met b _ :: t => (if among b bs then 1 else 0) + meetings bs t
+  | _ :: t => meetings bs t
+  end.
+
+(** The waits behind which an engine has issued since it last met others. *)
+Fixpoint gone (t : trace) : list (semaphore * Z) :=
+  match t with
+  | [] => []
+  | Issued _ _ ws :: t => ws ++ gone t
+  | Met _ _ :: _ => []
+  | Entered _ :: t => gone t
   end.
 
 (** ** Condition (1)
 
     Up to where a consumer needs a producer: all executions so far, or those up to the end of the iteration [k] back of
-    the loop that carries the dependency, none in the first [k] iterations of a run of that loop. *)
-Inductive target := Now | Back (carrier : loop) (k : nat).
+    the loop that carries the dependency, none in the first [k] iterations of a run of that loop; or of that iteration
+    only those up to the iteration [d] back of a loop in it, as it is numbered now, none in the first [d] of these. *)
+Inductive target := Now | Back (carrier : loop) (k : nat) | Within (carrier : loop) (k : nat) (inner : loop) (d : Z).
 
 Record need := Need { producer : label; producer_loop : loop; up_to : target }.
 
@@ -161,17 +209,27 @@ Definition owed (parent : loop -> loop) (n : need) (t : trace) : Z :=
   match up_to n with
   | Now => entries (producer_loop n) t
   | Back c k => if Z.of_nat k <? iteration parent c t then entries (producer_loop n) (back c k t) else 0
+  | Within c k l d =>
+      if (Z.of_nat k <? iteration parent c t) && (d <? iteration parent l t)
+      then Z.min (entries (producer_loop n) (back c k t))
+             (entries (producer_loop n) (back c (S k) t) + iteration parent l t - d)
+      else 0
   end.
 
-(** Instructions that have retired, with what they signal. *)
-Definition retired := list (label * option semaphore).
+(** Instructions that have retired, with what they signal, and semaphores that have become 0, in order. *)
+Inductive item := Done (i : label) (signal : option semaphore) | Reset (ss : list semaphore).
+Definition retired := list item.
 
 Definition retirements (i : label) (r : retired) : Z :=
-  fold_right (fun x n => (if Pos.eqb (fst x) i then 1 else 0) + n) 0 r.
+  fold_right (fun x n => (match x with Done i' _ => if Pos.eqb i' i then 1 else 0 | Reset _ => 0 end) + n) 0 r.
 
-Definition signals_of (s : semaphore) (x : label * option semaphore) : Z :=
-  match snd x with Some s' => if Pos.eqb s' s then 1 else 0 | None => 0 end.
-Definition value_of (s : semaphore) (r : retired) : Z := fold_right (fun x n => signals_of s x + n) 0 r.
+Definition advance (s : semaphore) (v : Z) (x : item) : Z :=
+  match x with
+  | Done _ (Some s') => if Pos.eqb s' s then v + 1 else v
+  | Done _ None => v
+  | Reset ss => if among s ss then 0 else v
+  end.
+Definition value_of (s : semaphore) (r : retired) : Z := fold_left (advance s) r 0.
 
 (** The two conditions to issue: the implementation's and the specification's. *)
 Definition waits_pass (ws : list (semaphore * Z)) (r : retired) : Prop :=
@@ -183,7 +241,7 @@ Definition satisfied (parent : loop -> loop) (needs : list need) (t : trace) (r 
 
 Lemma entries_app l d t : entries l t <= entries l (d ++ t).
 Proof.
-  induction d as [|[l'|i g ws] d IH]; cbn [entries app]; try lia. destruct (Pos.eqb l' l); lia.
+  induction d as [|[l'|i g ws|b ss] d IH]; cbn [entries app]; try lia. destruct (Pos.eqb l' l); lia.
 Qed.
 
 Lemma entries_nonnegative l t : 0 <= entries l t.
@@ -191,17 +249,17 @@ Proof. pose proof (entries_app l t []). rewrite app_nil_r in H. cbn [entries] in
 
 Lemma before_app l t : exists d, t = d ++ before l t.
 Proof.
-  induction t as [|e t [d IH]]; [now exists []|]. destruct e as [l'|i g ws]; cbn [before].
+  induction t as [|e t [d IH]]; [now exists []|]. destruct e as [l'|i g ws|b ss]; cbn [before].
   - destruct (Pos.eqb l' l); [now exists [Entered l']|]. exists (Entered l' :: d). simpl. congruence.
   - exists (Issued i g ws :: d). simpl. congruence.
+  - exists (Met b ss :: d). simpl. congruence.
 Qed.
 
 Lemma entries_before l t : l <> root -> entries l (before l t) = Z.max 0 (entries l t - 1).
 Proof.
-  intros N. induction t as [|[l'|i g ws] t IH]; cbn [entries before].
+  intros N. induction t as [|[l'|i g ws|b ss] t IH]; cbn [entries before]; try exact IH.
   - destruct (Pos.eqb_spec l root); [congruence|reflexivity].
   - pose proof (entries_nonnegative l t). destruct (Pos.eqb_spec l' l); lia.
-  - exact IH.
 Qed.
 
 (** What a loop was entered itself, [k] iterations back. *)
@@ -224,6 +282,8 @@ Proof.
   - destruct R as (v & _ & ->). now exists [].
   - subst. now exists [].
   - subst. eexists [_]. reflexivity.
+  - subst. eexists [_]. reflexivity.
+  - destruct R as [-> _]. now exists [].
   - subst. eexists [_]. reflexivity.
   - destruct R; eauto.
   - induction R as [x0|x0 y0 z0 R1 R2 [d2 E2]]; [now exists []|]. destruct (IHs _ _ R1) as [d1 E1].

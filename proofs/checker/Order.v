@@ -1,41 +1,52 @@
 (** Instructions of an engine retire in the order in which they issue: what a semaphore says of its producers.
 
     What issues in one block of a stream makes rounds: in any prefix of a run, some whole rounds and the beginning of one
-    more. So the value of a semaphore that one block signals says how often each instruction of the block has retired. *)
+    more. So the value of a semaphore that one block signals says how often each instruction of the block has retired.
+    Where it becomes 0, at a barrier, that is so of what retired since; what did before is told by what the barrier comes
+    behind. *)
 From Coq Require Import ZArith List Bool Lia PArith Relations.
 From Checker Require Import Language States.
 Import ListNotations.
 Local Open Scope Z_scope.
 
-(** The instructions of a history, in the order in which they issue. *)
+(** What of a history can have retired, in the order in which it issues. *)
 Fixpoint issues (t : trace) : retired :=
   match t with
   | [] => []
-  | Issued i g _ :: t => issues t ++ [(i, g)]
   | Entered _ :: t => issues t
+  | Issued i g _ :: t => issues t ++ [Done i g]
+  | Met _ ss :: t => issues t ++ [Reset ss]
   end.
 
 Lemma issues_app d t : issues (d ++ t) = issues t ++ issues d.
 Proof.
-  induction d as [|[l|i g ws] d IH]; cbn [app issues]; [now rewrite app_nil_r|exact IH|]. now rewrite IH, app_assoc.
+  induction d as [|[l|i g ws|b ss] d IH]; cbn [app issues]; [now rewrite app_nil_r|exact IH| |]; now rewrite IH, app_assoc.
 Qed.
 
 Definition belongs (g : group) (x : label * option semaphore) : bool :=
   has_label (fst x) g || match snd x with Some s => has_signal s g | None => false end.
-Definition those (g : group) (r : retired) : retired := filter (belongs g) r.
+Fixpoint those (g : group) (r : retired) : group :=
+  match r with
+  | [] => []
+  | Done i a :: r => (if belongs g (i, a) then [(i, a)] else []) ++ those g r
+  | Reset _ :: r => those g r
+  end.
 
-Fixpoint times (n : nat) (g : group) : retired := match n with O => [] | S n => g ++ times n g end.
+Lemma those_app g u v : those g (u ++ v) = those g u ++ those g v.
+Proof. induction u as [|[i a|ss] u IH]; cbn [app those]; [reflexivity| |exact IH]. now rewrite IH, app_assoc. Qed.
+
+Fixpoint times (n : nat) (g : group) : group := match n with O => [] | S n => g ++ times n g end.
 
 Lemma times_add n m g : times (n + m) g = times n g ++ times m g.
 Proof. induction n as [|n IH]; simpl; [reflexivity|]. now rewrite IH, app_assoc. Qed.
 
 (** What a stream issues of a group: always the same, or whole rounds. *)
-Inductive pattern := Word (w : retired) | Rounds.
+Inductive pattern := Word (w : group) | Rounds.
 
 Definition same_item (x y : label * option semaphore) : bool :=
   Pos.eqb (fst x) (fst y)
   && match snd x, snd y with Some s, Some s' => Pos.eqb s s' | None, None => true | _, _ => false end.
-Fixpoint same_word (u v : retired) : bool :=
+Fixpoint same_word (u v : group) : bool :=
   match u, v with [], [] => true | x :: u, y :: v => same_item x y && same_word u v | _, _ => false end.
 
 Lemma same_word_sound u v : same_word u v = true -> u = v.
@@ -51,31 +62,33 @@ Definition whole (g : group) (p : pattern) : bool :=
 Definition rounds_of (g : group) (p q : pattern) : option pattern :=
   if whole g p && whole g q then Some Rounds else None.
 
-Fixpoint pattern_of {form} (g : group) (s : stream form) : option pattern :=
+(** [cut]: the barriers at which the semaphores of the group become 0, always between rounds. *)
+Fixpoint pattern_of {form} (cut : barrier -> bool) (g : group) (s : stream form) : option pattern :=
   match s with
-  | Skip | Let _ _ | Wait _ _ | Enter _ => Some (Word [])
+  | Skip | Let _ _ | Wait _ _ | Enter _ | Assume _ _ => Some (Word [])
+  | Meet b _ => Some (if cut b then Rounds else Word [])
   | Issue i a => Some (Word (if belongs g (i, a) then [(i, a)] else []))
   | Seq a b =>
-      match pattern_of g a, pattern_of g b with
+      match pattern_of cut g a, pattern_of cut g b with
       | Some (Word u), Some (Word v) => Some (Word (u ++ v))
       | Some p, Some q => rounds_of g p q
       | _, _ => None
       end
   | Choice a b =>
-      match pattern_of g a, pattern_of g b with
+      match pattern_of cut g a, pattern_of cut g b with
       | Some (Word u as p), Some (Word v as q) => if same_word u v then Some (Word u) else rounds_of g p q
       | Some p, Some q => rounds_of g p q
       | _, _ => None
       end
   | Loop _ b =>
-      match pattern_of g b with
+      match pattern_of cut g b with
       | Some (Word []) => Some (Word [])
       | Some p => rounds_of g p p
       | None => None
       end
   end.
 
-Definition matches (g : group) (p : pattern) (w : retired) : Prop :=
+Definition matches (g : group) (p : pattern) (w : group) : Prop :=
   match p with Word u => w = u | Rounds => exists n, w = times n g end.
 
 Lemma whole_sound g p w : whole g p = true -> matches g p w -> exists n, w = times n g.
@@ -90,56 +103,104 @@ Proof.
   intros E; injection E as <-; auto.
 Qed.
 
-Lemma those_app g u v : those g (u ++ v) = those g u ++ those g v.
-Proof. apply filter_app. Qed.
+Section Patterns.
+Context {form : Type}.
+Variables (cut : barrier -> bool) (g : group).
 
-Lemma pattern_sound {form} (s : stream form) g : forall p x y, pattern_of g s = Some p -> run s x y ->
-  exists d, history y = d ++ history x /\ matches g p (those g (issues d)).
+Fixpoint uncut (d : trace) : Prop :=
+  match d with [] => True | Met b _ :: d => cut b = false /\ uncut d | _ :: d => uncut d end.
+(** At each cut, whole rounds. *)
+Fixpoint cut_whole (d : trace) : Prop :=
+  match d with
+  | [] => True
+  | Met b _ :: d => (cut b = true -> exists n, those g (issues d) = times n g) /\ cut_whole d
+  | _ :: d => cut_whole d
+  end.
+
+Lemma uncut_app d e : uncut (d ++ e) <-> uncut d /\ uncut e.
+Proof. induction d as [|[| |] d IH]; cbn [app uncut]; tauto. Qed.
+Lemma uncut_whole d : uncut d -> cut_whole d.
+Proof. induction d as [|[| |] d IH]; cbn [uncut cut_whole]; intros H; auto. destruct H as [H1 H2]. split; [congruence|auto]. Qed.
+Lemma cut_whole_app d e n : those g (issues e) = times n g -> cut_whole e -> cut_whole d -> cut_whole (d ++ e).
+Proof.
+  intros N E. induction d as [|[| |b ss] d IH]; cbn [app cut_whole]; auto. intros [D1 D2]. split; [|auto].
+  intros Cb. destruct (D1 Cb) as [m M]. exists (n + m)%nat. rewrite issues_app, those_app, N, M. symmetry. apply times_add.
+Qed.
+Lemma cut_whole_suffix d e : cut_whole (d ++ e) -> cut_whole e.
+Proof. induction d as [|[| |] d IH]; cbn [app cut_whole]; tauto. Qed.
+
+(** What a pattern says of what a stream adds to a history. *)
+Definition goes_round (p : pattern) (d : trace) : Prop :=
+  matches g p (those g (issues d)) /\ match p with Word _ => uncut d | Rounds => cut_whole d end.
+
+Lemma whole_round p d : whole g p = true -> goes_round p d ->
+  exists n, those g (issues d) = times n g /\ cut_whole d.
+Proof.
+  intros W [M Q]. destruct (whole_sound _ _ _ W M) as [n E]. exists n. split; [exact E|]. destruct p; auto using uncut_whole.
+Qed.
+
+Lemma rounds_together p q r d e : rounds_of g p q = Some r -> goes_round p d -> goes_round q e -> goes_round r (e ++ d).
+Proof.
+  intros H D E. destruct (rounds_of_sound _ _ _ _ H) as (-> & W1 & W2).
+  destruct (whole_round _ _ W1 D) as (n & N & D'). destruct (whole_round _ _ W2 E) as (m & M & E'). split.
+  - exists (n + m)%nat. rewrite issues_app, those_app, N, M. symmetry. apply times_add.
+  - eauto using cut_whole_app.
+Qed.
+
+Lemma either_round p q r d : rounds_of g p q = Some r -> goes_round p d \/ goes_round q d -> goes_round r d.
+Proof.
+  intros H D. destruct (rounds_of_sound _ _ _ _ H) as (-> & W1 & W2).
+  assert (X : exists n, those g (issues d) = times n g /\ cut_whole d) by (destruct D; eauto using whole_round).
+  destruct X as (n & N & X). split; [exists n; exact N|exact X].
+Qed.
+
+Lemma pattern_sound (s : stream form) : forall p x y, pattern_of cut g s = Some p -> run s x y ->
+  exists d, history y = d ++ history x /\ goes_round p d.
 Proof.
   induction s; intros p u v E R; cbn [pattern_of run] in *.
-  - injection E as <-. subst. now exists [].
+  - injection E as <-. subst. exists []. repeat split.
   - destruct R as (z & R1 & R2).
-    destruct (pattern_of g s1) as [p1|]; [|discriminate].
-    destruct (pattern_of g s2) as [p2|]; [|destruct p1; discriminate].
+    destruct (pattern_of cut g s1) as [p1|]; [|discriminate].
+    destruct (pattern_of cut g s2) as [p2|]; [|destruct p1; discriminate].
     destruct (IHs1 _ _ _ eq_refl R1) as (d1 & H1 & M1). destruct (IHs2 _ _ _ eq_refl R2) as (d2 & H2 & M2).
-    exists (d2 ++ d1). split; [rewrite H2, H1; apply app_assoc|]. rewrite issues_app, those_app.
-    assert (X : rounds_of g p1 p2 = Some p -> matches g p (those g (issues d1) ++ those g (issues d2))).
-    { intros E'. destruct (rounds_of_sound _ _ _ _ E') as (-> & W1 & W2).
-      destruct (whole_sound _ _ _ W1 M1) as [n ->]. destruct (whole_sound _ _ _ W2 M2) as [m ->].
-      exists (n + m)%nat. symmetry. apply times_add. }
-    destruct p1 as [w1|], p2 as [w2|]; try exact (X E). injection E as <-. simpl in *. congruence.
-  - injection E as <-. destruct R as (z & _ & ->). now exists [].
-  - injection E as <-. subst. now exists [].
-  - injection E as <-. subst. exists [Issued i signal (waits u)]. split; [reflexivity|].
-    cbn [issues app those filter matches]. destruct (belongs g (i, signal)); reflexivity.
-  - injection E as <-. subst. exists [Entered l]. split; reflexivity.
-  - destruct (pattern_of g s1) as [p1|]; [|discriminate].
-    destruct (pattern_of g s2) as [p2|]; [|destruct p1; discriminate].
-    assert (X : rounds_of g p1 p2 = Some p -> forall w, matches g p1 w \/ matches g p2 w -> matches g p w).
-    { intros E' w M. destruct (rounds_of_sound _ _ _ _ E') as (-> & W1 & W2). destruct M as [M|M]; [exact (whole_sound _ _ _ W1 M)|exact (whole_sound _ _ _ W2 M)]. }
-    assert (Y : exists d, history v = d ++ history u /\
-      (matches g p1 (those g (issues d)) \/ matches g p2 (those g (issues d)))).
+    exists (d2 ++ d1). split; [rewrite H2, H1; apply app_assoc|].
+    destruct p1 as [w1|], p2 as [w2|]; try exact (rounds_together _ _ _ _ _ E M1 M2). injection E as <-.
+    destruct M1 as [M1 Q1], M2 as [M2 Q2]. split; [|apply uncut_app; auto]. simpl in *.
+    rewrite issues_app, those_app. congruence.
+  - injection E as <-. destruct R as (z & _ & ->). exists []. repeat split.
+  - injection E as <-. subst. exists []. repeat split.
+  - injection E as <-. subst. exists [Issued i signal (waits u)]. split; [reflexivity|]. split; [|exact I].
+    cbn [issues app those matches]. destruct (belongs g (i, signal)); reflexivity.
+  - injection E as <-. subst. exists [Entered l]. repeat split.
+  - injection E as <-. destruct R as [-> _]. exists []. repeat split.
+  - injection E as <-. subst. exists [Met b ss]. split; [reflexivity|]. destruct (cut b) eqn:Cb.
+    + split; [exists O; reflexivity|]. split; [|exact I]. intros _. exists O. reflexivity.
+    + split; [reflexivity|]. split; [exact Cb|exact I].
+  - destruct (pattern_of cut g s1) as [p1|]; [|discriminate].
+    destruct (pattern_of cut g s2) as [p2|]; [|destruct p1; discriminate].
+    assert (Y : exists d, history v = d ++ history u /\ (goes_round p1 d \/ goes_round p2 d)).
     { destruct R as [R|R]; [destruct (IHs1 _ _ _ eq_refl R) as (d & ? & ?)|destruct (IHs2 _ _ _ eq_refl R) as (d & ? & ?)];
         exists d; auto. }
     destruct Y as (d & H & M). exists d. split; [exact H|].
-    destruct p1 as [w1|], p2 as [w2|]; try (apply (X E); exact M).
-    destruct (same_word w1 w2) eqn:S; [|apply (X E); exact M]. injection E as <-. apply same_word_sound in S as ->.
-    simpl in *. tauto.
-  - destruct (pattern_of g s) as [p1|]; [|discriminate].
-    assert (Empty : p1 = Word [] -> exists d, history v = d ++ history u /\ those g (issues d) = []).
-    { intros ->. clear E. induction R as [a|a b c R1 R2 IH]; [now exists []|].
+    destruct p1 as [w1|], p2 as [w2|]; try exact (either_round _ _ _ _ E M).
+    destruct (same_word w1 w2) eqn:S; [|exact (either_round _ _ _ _ E M)]. injection E as <-.
+    apply same_word_sound in S as ->. tauto.
+  - destruct (pattern_of cut g s) as [p1|]; [|discriminate].
+    assert (Empty : p1 = Word [] -> exists d, history v = d ++ history u /\ goes_round (Word []) d).
+    { intros ->. clear E. induction R as [a|a b c R1 R2 IH]; [exists []; repeat split|].
+      destruct (IHs _ _ _ eq_refl R1) as (d1 & H1 & M1 & Q1). destruct IH as (d2 & H2 & M2 & Q2).
+      exists (d2 ++ d1). split; [rewrite H2, H1; apply app_assoc|]. split; [|apply uncut_app; auto].
+      simpl in *. now rewrite issues_app, those_app, M1, M2. }
+    assert (Some_ : rounds_of g p1 p1 = Some p -> exists d, history v = d ++ history u /\ goes_round p d).
+    { intros E'. destruct (rounds_of_sound _ _ _ _ E') as (-> & W & _). clear Empty E.
+      induction R as [a|a b c R1 R2 IH]; [exists []; split; [reflexivity|]; split; [now exists O|exact I]|].
       destruct (IHs _ _ _ eq_refl R1) as (d1 & H1 & M1). destruct IH as (d2 & H2 & M2).
-      exists (d2 ++ d1). split; [rewrite H2, H1; apply app_assoc|]. rewrite issues_app, those_app. simpl in M1.
-      now rewrite M1, M2. }
-    assert (Some_ : rounds_of g p1 p1 = Some p -> exists d, history v = d ++ history u /\ matches g p (those g (issues d))).
-    { intros E'. destruct (rounds_of_sound _ _ _ _ E') as (-> & W & _). clear E E' Empty.
-      induction R as [a|a b c R1 R2 IH]; [exists []; split; [reflexivity|now exists O]|].
-      destruct (IHs _ _ _ eq_refl R1) as (d1 & H1 & M1). destruct IH as (d2 & H2 & [m M2]).
-      destruct (whole_sound _ _ _ W M1) as [n M1'].
-      exists (d2 ++ d1). split; [rewrite H2, H1; apply app_assoc|]. rewrite issues_app, those_app, M1', M2.
-      exists (n + m)%nat. symmetry. apply times_add. }
+      exists (d2 ++ d1). split; [rewrite H2, H1; apply app_assoc|].
+      assert (Q : goes_round Rounds d1) by exact (either_round _ _ _ _ E' (or_introl M1)).
+      apply (rounds_together Rounds Rounds Rounds d1 d2); auto. }
     destruct p1 as [[|w ws]|]; auto. injection E as <-. apply Empty; reflexivity.
 Qed.
+End Patterns.
 
 (** A prefix of rounds. *)
 Lemma prefix_of_times g n : (0 < length g)%nat -> forall u v, times n g = u ++ v ->
@@ -161,79 +222,51 @@ Proof.
       simpl in F. rewrite !app_nil_r in F. auto.
 Qed.
 
-Lemma those_prefix g u v n : (0 < length g)%nat -> those g (u ++ v) = times n g ->
-  exists m j, (j < length g)%nat /\ those g u = times m g ++ firstn j g.
-Proof. intros L E. rewrite those_app in E. symmetry in E. eauto using prefix_of_times. Qed.
+Lemma times_cancel g : (0 < length g)%nat -> forall n m v, times n g ++ v = times m g -> exists k, v = times k g.
+Proof.
+  intros L. induction n as [|n IH]; intros m v E; simpl in E; [exists m; exact E|]. destruct m as [|m]; simpl in E.
+  - destruct g; [simpl in L; lia|discriminate].
+  - rewrite <- app_assoc in E. apply app_inv_head in E. eauto.
+Qed.
 
-Lemma value_of_app s u v : value_of s (u ++ v) = value_of s u + value_of s v.
-Proof. unfold value_of. induction u; cbn [app fold_right] in *; lia. Qed.
+(** ** Counts *)
+
+Lemma labelled_app i u v : labelled i (u ++ v) = labelled i u + labelled i v.
+Proof. unfold labelled. induction u; cbn [app fold_right] in *; lia. Qed.
+Lemma signalled_app s u v : signalled s (u ++ v) = signalled s u + signalled s v.
+Proof. unfold signalled. induction u; cbn [app fold_right] in *; lia. Qed.
+Lemma labelled_times i n g : labelled i (times n g) = Z.of_nat n * labelled i g.
+Proof. induction n as [|n IH]; [reflexivity|]. cbn [times]. rewrite labelled_app, IH. lia. Qed.
+Lemma signalled_times s n g : signalled s (times n g) = Z.of_nat n * signalled s g.
+Proof. induction n as [|n IH]; [reflexivity|]. cbn [times]. rewrite signalled_app, IH. lia. Qed.
+
 Lemma retirements_app i u v : retirements i (u ++ v) = retirements i u + retirements i v.
 Proof. unfold retirements. induction u; cbn [app fold_right] in *; lia. Qed.
 
-Lemma value_of_those s g r : has_signal s g = true -> value_of s (those g r) = value_of s r.
+Lemma retirements_those i g r : has_label i g = true -> retirements i r = labelled i (those g r).
 Proof.
-  intros H. unfold value_of, those. induction r as [|[i a] r IH]; cbn [filter fold_right]; [reflexivity|].
-  destruct (belongs g (i, a)) eqn:B; cbn [fold_right]; rewrite IH; [reflexivity|].
-  unfold belongs in B; cbn [fst snd] in B. apply orb_false_iff in B as [_ B]. unfold signals_of; cbn [snd].
-  destruct a as [s'|]; [|reflexivity]. destruct (Pos.eqb_spec s' s); [congruence|reflexivity].
-Qed.
-Lemma retirements_those i g r : has_label i g = true -> retirements i (those g r) = retirements i r.
-Proof.
-  intros H. unfold retirements, those. induction r as [|[i' a] r IH]; cbn [filter fold_right]; [reflexivity|].
-  destruct (belongs g (i', a)) eqn:B; cbn [fold_right]; rewrite IH; [reflexivity|].
-  unfold belongs in B; cbn [fst snd] in B |- *. apply orb_false_iff in B as [B _].
+  intros H. unfold retirements, labelled. induction r as [|[i' a|ss] r IH]; cbn [those fold_right]; [reflexivity| |exact IH].
+  destruct (belongs g (i', a)) eqn:B; cbn [app fold_right fst]; rewrite IH; [reflexivity|].
+  unfold belongs in B; cbn [fst snd] in B. apply orb_false_iff in B as [B _].
   destruct (Pos.eqb_spec i' i); [congruence|reflexivity].
 Qed.
 
-Lemma value_of_times s n g : value_of s (times n g) = Z.of_nat n * value_of s g.
-Proof. induction n as [|n IH]; [reflexivity|]. cbn [times]. rewrite value_of_app, IH. lia. Qed.
-Lemma retirements_times i n g : retirements i (times n g) = Z.of_nat n * retirements i g.
-Proof. induction n as [|n IH]; [reflexivity|]. cbn [times]. rewrite retirements_app, IH. lia. Qed.
-
-(** ** All engines together *)
-
-(** What each engine may have retired at some time, one after the other: a prefix of what it issues in a run. *)
-Definition retired_prefix {form} (s : stream form) (r : retired) : Prop :=
-  exists t rest, runs s t /\ issues t = r ++ rest.
-Definition retirement {form} (ss : list (stream form)) (r : retired) : Prop :=
-  exists rs, Forall2 retired_prefix ss rs /\ r = concat rs.
-
-Definition issues_none {form} (g : group) (s : stream form) : bool :=
-  match pattern_of g s with Some (Word []) => true | _ => false end.
-
-(** Only one stream issues what belongs to a group, and that in rounds. *)
-Fixpoint in_one {form} (g : group) (ss : list (stream form)) : bool :=
-  match ss with
-  | [] => true
-  | s :: ss =>
-      if issues_none g s then in_one g ss
-      else match pattern_of g s with Some p => whole g p | None => false end && forallb (issues_none g) ss
-  end.
-
-Lemma issues_none_sound {form} g (s : stream form) r : issues_none g s = true -> retired_prefix s r -> those g r = [].
+Lemma issues_of_retirements i t : issues_of i t = retirements i (issues t).
 Proof.
-  unfold issues_none. intros H (t & rest & (env & y & R & <-) & E).
-  destruct (pattern_of g s) as [[[|]|]|] eqn:P; try discriminate.
-  destruct (pattern_sound s g _ _ _ P R) as (d & Hd & M). cbn [history] in Hd. rewrite app_nil_r in Hd. subst d.
-  cbn [matches] in M. rewrite E, those_app in M. now apply app_eq_nil in M.
+  induction t as [|[l|i' g ws|b ss] t IH]; cbn [issues_of issues]; try reflexivity; auto;
+    rewrite retirements_app; unfold retirements at 2; cbn [fold_right]; lia.
 Qed.
 
-Theorem in_one_sound {form} g (ss : list (stream form)) r :
-  (0 < length g)%nat -> in_one g ss = true -> retirement ss r -> in_order g r.
+(** No semaphore [s] becomes 0. *)
+Definition unreset (s : semaphore) (r : retired) : Prop := forall ss, In (Reset ss) r -> among s ss = false.
+
+Lemma value_those s g r : has_signal s g = true -> forall v, unreset s r ->
+  fold_left (advance s) r v = v + signalled s (those g r).
 Proof.
-  intros L H (rs & F & ->).
-  assert (X : exists m j, (j < length g)%nat /\ those g (concat rs) = times m g ++ firstn j g).
-  { induction F as [|s r ss rs Fs Fr IH]; [exists O, O; split; [exact L|reflexivity]|]. cbn [in_one concat] in *. rewrite those_app.
-    destruct (issues_none g s) eqn:N; [rewrite (issues_none_sound g s r N Fs); exact (IH H)|].
-    apply andb_true_iff in H as [H1 H2].
-    assert (Rest : those g (concat rs) = []).
-    { clear IH. induction Fr as [|s' r' ss rs Fs' Fr IH]; [reflexivity|]. cbn [concat forallb] in *. rewrite those_app.
-      apply andb_true_iff in H2 as [H2 H3]. rewrite (issues_none_sound g s' r' H2 Fs'). exact (IH H3). }
-    rewrite Rest, app_nil_r. destruct Fs as (t & rest & (env & y & R & <-) & E).
-    destruct (pattern_of g s) as [p|] eqn:P; [|discriminate].
-    destruct (pattern_sound s g _ _ _ P R) as (d & Hd & M). cbn [history] in Hd. rewrite app_nil_r in Hd. subst d.
-    destruct (whole_sound _ _ _ H1 M) as [n Mn]. rewrite E in Mn. eauto using those_prefix. }
-  destruct X as (m & j & Hj & X). exists (Z.of_nat m), j. split; [lia|]. split; [exact Hj|]. split.
-  - intros s Hs. rewrite <- (value_of_those s g) by exact Hs. rewrite X, value_of_app, value_of_times. reflexivity.
-  - intros i Hi. rewrite <- (retirements_those i g) by exact Hi. rewrite X, retirements_app, retirements_times. reflexivity.
+  intros H. unfold signalled. induction r as [|[i a|ss] r IH]; intros v U; cbn [fold_left those]; [simpl; lia| |].
+  - rewrite IH by (intros ss I; apply U; now right). destruct (belongs g (i, a)) eqn:B; cbn [app fold_right snd advance].
+    + destruct a as [s'|]; [destruct (Pos.eqb s' s)|]; lia.
+    + unfold belongs in B; cbn [fst snd] in B. apply orb_false_iff in B as [_ B]. destruct a as [s'|]; [|lia].
+      destruct (Pos.eqb_spec s' s) as [->|]; [congruence|lia].
+  - cbn [advance]. rewrite (U ss (or_introl eq_refl)). apply IH. intros ss' I. apply U. now right.
 Qed.

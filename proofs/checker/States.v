@@ -13,21 +13,39 @@ Inductive ghost :=
 | Entries (l : loop)
 | Iteration (l : loop)
 | Past (carrier : loop) (k : nat) (l : loop)
-| Sent (s : semaphore).
+| Sent (s : semaphore)
+| Issues (i : label)
+| Base (cuts : list (barrier * Z)) (l : loop).
+
+Fixpoint same_cuts (a b : list (barrier * Z)) : bool :=
+  match a, b with
+  | [], [] => true
+  | (x, d) :: a, (y, d') :: b => Pos.eqb x y && (d =? d') && same_cuts a b
+  | _, _ => false
+  end.
 
 Definition same_ghost (a b : ghost) : bool :=
   match a, b with
-  | Entries l, Entries l' | Iteration l, Iteration l' | Sent l, Sent l' => Pos.eqb l l'
+  | Entries l, Entries l' | Iteration l, Iteration l' | Sent l, Sent l' | Issues l, Issues l' => Pos.eqb l l'
+  | Base a l, Base b l' => same_cuts a b && Pos.eqb l l'
   | Past c k l, Past c' k' l' => Pos.eqb c c' && Nat.eqb k k' && Pos.eqb l l'
   | _, _ => false
   end.
 
+Lemma same_cuts_sound a b : same_cuts a b = true -> a = b.
+Proof.
+  revert b; induction a as [|[x d] a IH]; intros [|[y d'] b]; simpl; try discriminate; [auto|]. intros H.
+  apply andb_true_iff in H as [H H3]. apply andb_true_iff in H as [H1 H2]. apply Pos.eqb_eq in H1. apply Z.eqb_eq in H2.
+  rewrite (IH _ H3). congruence.
+Qed.
+
 Lemma same_ghost_sound a b : same_ghost a b = true -> a = b.
 Proof.
   destruct a, b; simpl; try discriminate; intros H.
-  1, 2, 4: apply Pos.eqb_eq in H; congruence.
-  apply andb_true_iff in H as [H H3]. apply andb_true_iff in H as [H1 H2].
-  apply Pos.eqb_eq in H1, H3. apply Nat.eqb_eq in H2. congruence.
+  1, 2, 4, 5: apply Pos.eqb_eq in H; congruence.
+  - apply andb_true_iff in H as [H H3]. apply andb_true_iff in H as [H1 H2].
+    apply Pos.eqb_eq in H1, H3. apply Nat.eqb_eq in H2. congruence.
+  - apply andb_true_iff in H as [H1 H2]. apply same_cuts_sound in H1. apply Pos.eqb_eq in H2. congruence.
 Qed.
 
 (** What issues in one block of one engine, in order. *)
@@ -37,22 +55,33 @@ Definition has_label (i : label) (g : group) : bool := existsb (fun x => Pos.eqb
 Definition has_signal (s : semaphore) (g : group) : bool :=
   existsb (fun x => match snd x with Some s' => Pos.eqb s' s | None => false end) g.
 
-(** What instructions of a group have retired in: [m] whole rounds, and the first [j] of the next one. *)
-Definition in_order (g : group) (r : retired) : Prop :=
-  exists m j, 0 <= m /\ (j < length g)%nat
-  /\ (forall s, has_signal s g = true -> value_of s r = m * value_of s g + value_of s (firstn j g))
-  /\ (forall i, has_label i g = true -> retirements i r = m * retirements i g + retirements i (firstn j g)).
+(** How often an instruction stands in a group, and how often a semaphore. *)
+Definition labelled (i : label) (g : group) : Z :=
+  fold_right (fun x n => (if Pos.eqb (fst x) i then 1 else 0) + n) 0 g.
+Definition signalled (s : semaphore) (g : group) : Z :=
+  fold_right (fun x n => match snd x with Some s' => if Pos.eqb s' s then 1 else 0 | None => 0 end + n) 0 g.
 
-Fixpoint find {A} (x : positive) (l : list (positive * A)) : option A :=
-  match l with [] => None | (y, a) :: l => if Pos.eqb y x then Some a else find x l end.
+(** What instructions of a group have retired in: [n] rounds before its semaphores were last 0, [m] whole rounds since,
+    and the first [j] of the next one. *)
+Definition in_order (g : group) (n : Z) (r : retired) : Prop :=
+  exists m j, 0 <= m /\ (j < length g)%nat
+  /\ (forall s, has_signal s g = true -> value_of s r = m * signalled s g + signalled s (firstn j g))
+  /\ (forall i, has_label i g = true -> retirements i r = (n + m) * labelled i g + labelled i (firstn j g)).
+
+(** The loop whose entries are the rounds of a group, and the barriers at which its semaphores become 0: of the entries
+    by then, all have had their round, or all but one. *)
+Definition place_of_group : Type := loop * list (barrier * Z).
+Definition before_cut (p : place_of_group) (t : trace) : Z := base (snd p) (fst p) t.
 
 Record context := Context {
   ghosts : list (positive * ghost);
   parent : loop -> loop;
   bounds : list (loop * Z);
-  groups : list group;
+  groups : list (group * place_of_group);   (** those that the engine may wait for *)
   limit : Z;                                (** what a semaphore holds at most *)
-  needs : label -> option (list need)
+  needs : label -> option (list need);
+  dues : list (barrier * (loop * Z));       (** each barrier comes with so many entries of a loop since the last time *)
+  own : list (group * place_of_group)       (** the groups that the engine issues *)
 }.
 
 Section Execution.
@@ -64,6 +93,8 @@ Definition counter (g : ghost) (t : trace) : Z :=
   | Iteration l => iteration (parent C) l t
   | Past c k l => entries l (back c k t)
   | Sent s => sent s t
+  | Issues i => issues_of i t
+  | Base cuts l => base cuts l t
   end.
 
 (** Variables and counters as one valuation. *)
@@ -75,18 +106,31 @@ Definition within_bounds (t : trace) : Prop := forall l b, find l (bounds C) = S
 (** ** What is claimed where an instruction issues *)
 
 Definition claim (i : label) (ws : list (semaphore * Z)) (t : trace) : Prop :=
-  forall ns, needs C i = Some ns -> forall r, Forall (fun g => in_order g r) (groups C) ->
+  forall ns, needs C i = Some ns ->
+  forall r, Forall (fun g => in_order (fst g) (before_cut (snd g) t) r) (groups C) -> waits_pass (gone t) r ->
   (waits_pass ws r <-> satisfied (parent C) ns t r).
 
 (** No semaphore passes what it holds. *)
 Definition in_range (signal : option semaphore) (t : trace) : Prop :=
   match signal with Some s => sent s t <= limit C | None => True end.
 
+Definition since (b : barrier) (l : loop) (t : trace) : Z := entries l t - base [(b, 0)] l t.
+
+(** No barrier is left out, *)
+Definition not_late (l : loop) (t : trace) : Prop := forall b c, In (b, (l, c)) (dues C) -> since b l t <= c.
+(** none is there too early, *)
+Definition due (b : barrier) (t : trace) : Prop := exists l c, In (b, (l, c)) (dues C) /\ since b l t = c.
+(** and groups have gone their rounds by then. *)
+Definition rounds_done (b : barrier) (t : trace) : Prop :=
+  forall g p d, In (g, p) (own C) -> find b (snd p) = Some d ->
+  match g with (i, _) :: _ => issues_of i t = entries (fst p) t + d | [] => True end.
+
 Fixpoint claims (t : trace) : Prop :=
   match t with
   | [] => True
+  | Entered l :: t => not_late l (Entered l :: t) /\ claims t
   | Issued i g ws :: t => (needs C i <> None /\ claim i ws t) /\ in_range g (Issued i g ws :: t) /\ claims t
-  | _ :: t => claims t
+  | Met b ss :: t => due b t /\ rounds_done b t /\ claims t
   end.
 
 (** ** Symbolic states *)
@@ -94,7 +138,8 @@ Fixpoint claims (t : trace) : Prop :=
 Record symbolic := Symbolic {
   known : PositiveMap.t form;
   facts : list form;
-  pending : list (semaphore * form)
+  pending : list (semaphore * form);
+  passed : list (semaphore * form)
 }.
 
 Definition get (S : symbolic) (x : positive) : form :=
@@ -103,7 +148,8 @@ Definition get (S : symbolic) (x : positive) : form :=
 Definition describes (S : symbolic) (r : valuation) (s : state) : Prop :=
   holds (facts S) r
   /\ (forall x, all_values (values s) (history s) x = eval (get S x) r)
-  /\ waits s = map (fun w => (fst w, eval (snd w) r)) (pending S).
+  /\ waits s = map (fun w => (fst w, eval (snd w) r)) (pending S)
+  /\ Forall (fun w => In (fst w, eval (snd w) r) (gone (history s))) (passed S).
 
 Definition possible (S : symbolic) (s : state) : Prop := exists r, describes S r s.
 

@@ -6,17 +6,9 @@ Local Open Scope Z_scope.
 
 Section Execution.
 Variable C : context.
-Local Notation counter := (counter C). Local Notation all_values := (all_values C).
-Local Notation within_bounds := (within_bounds C). Local Notation claims := (claims C).
-Local Notation describes := (describes C). Local Notation possible := (possible C).
-Local Notation count := (count C). Local Notation count_sound := (count_sound C).
-Local Notation plain_sound := (plain_sound C). Local Notation execute_let := (execute_let C).
-Local Notation execute_let_sound := (execute_let_sound C). Local Notation execute_enter := (execute_enter C).
-Local Notation execute_enter_sound := (execute_enter_sound C). Local Notation is_ghost := (is_ghost C).
-Local Notation meets_one_sound := (meets_one_sound C). Local Notation change_all_sound := (change_all_sound C).
-Local Notation execute_issue := (execute_issue C). Local Notation issue_right_sound := (issue_right_sound C).
-Local Notation issued_sound := (issued_sound C). Local Notation issue_right := (issue_right C).
-Local Notation range_right := (range_right C). Local Notation in_range := (in_range C).
+Local Notation all_values := (all_values C). Local Notation within_bounds := (within_bounds C).
+Local Notation claims := (claims C). Local Notation possible := (possible C).
+Local Notation is_ghost := (is_ghost C).
 
 Fixpoint execute (s : stream form) (S : symbolic) : option (list symbolic) :=
   match s with
@@ -26,10 +18,12 @@ Fixpoint execute (s : stream form) (S : symbolic) : option (list symbolic) :=
       | Some Ss => option_map (@concat _) (all_some (map (execute b) Ss))
       | None => None
       end
-  | Let x e => execute_let S x e
-  | Wait w x => if is_ghost x then None else Some [Symbolic (known S) (facts S) ((w, get S x) :: pending S)]
-  | Issue i g => execute_issue S i g
-  | Enter l => execute_enter S l
+  | Let x e => execute_let C S x e
+  | Wait w x => if is_ghost x then None else Some [Symbolic (known S) (facts S) ((w, get S x) :: pending S) (passed S)]
+  | Issue i g => execute_issue C S i g
+  | Enter l => execute_enter C S l
+  | Assume x b => execute_assume C S x b
+  | Meet b ss => execute_meet C S b ss
   | Choice a b =>
       match execute a S, execute b S with Some x, Some y => Some (x ++ y) | _, _ => None end
   | Loop hints b =>
@@ -65,24 +59,15 @@ Proof.
     split; [exact K2|]. exists S2. split; [|exact P2]. apply in_concat. eauto.
   - destruct R as (v & V & ->). split; [exact K|]. eapply execute_let_sound; eauto.
   - subst q. destruct (is_ghost x) eqn:G; [discriminate|]. injection E as <-. split; [exact K|].
-    eexists; split; [left; reflexivity|]. destruct P as [r D]. exists r. pose proof D as (F & V & W).
-    split; [exact F|]. split; [exact V|]. cbn [waits pending map fst snd]. rewrite W. f_equal. f_equal.
+    eexists; split; [left; reflexivity|]. destruct P as [r D]. exists r. pose proof D as (F & V & W & P).
+    split; [exact F|]. split; [exact V|]. split; [|exact P]. cbn [waits pending map fst snd]. rewrite W. f_equal. f_equal.
     eapply plain_sound; [exact D|]. now rewrite G.
-  - subst q. unfold execute_issue in E. destruct (change_all S (issued S signal) (ghosts C)) as [m|] eqn:M; [|discriminate].
-    destruct (issue_right S i) eqn:I; [|discriminate].
-    destruct (range_right _ signal) eqn:Rg; [|discriminate]. injection E as <-.
-    destruct P as [r D].
-    assert (D' : describes (Symbolic m (facts S) []) r (State (values p) [] (Issued i signal (waits p) :: history p))).
-    { pose proof D as (F & V & W). split; [exact F|]. split; [|reflexivity].
-      intros x. apply (change_all_sound S r p (issued S signal) m (Issued i signal (waits p) :: history p) D M).
-      intros y g f Fx Ef. eapply issued_sound; eauto. }
-    split; [|eexists; split; [left; reflexivity|]; exists r; exact D'].
-    split; [eapply issue_right_sound; [exists r; exact D|exact I]|]. split; [|exact K].
-    unfold in_range, range_right in *. destruct signal as [w|]; [|constructor].
-    destruct (count _ (Sent w)) as [f|] eqn:Cf; [|discriminate].
-    apply (entails_sound _ _ r) in Rg; [|exact (proj1 D')]. autorewrite with eval in Rg.
-    apply (count_sound _ _ _ _ _ D') in Cf. cbn [counter history] in Cf. lia.
-  - subst q. split; [exact K|]. eapply execute_enter_sound; eauto.
+  - subst q. destruct (execute_issue_sound C S p i signal Ss P E) as (Cl & Rg & X). split; [|exact X].
+    split; [exact Cl|]. split; [exact Rg|exact K].
+  - subst q. destruct (execute_enter_sound C S p l Ss P E B) as (N & X). split; [|exact X]. split; [exact N|exact K].
+  - destruct R as [-> R]. split; [exact K|]. eapply execute_assume_sound; eauto.
+  - subst q. destruct (execute_meet_sound C S p b ss Ss P E) as ((T & A) & X). split; [|exact X].
+    split; [exact T|]. split; [exact A|exact K].
   - destruct (execute s1 S) as [Sa|] eqn:E1; [|discriminate]. destruct (execute s2 S) as [Sb|] eqn:E2; [|discriminate].
     injection E as <-. destruct R as [R|R].
     + destruct (IHs1 _ _ _ _ E1 P R B K) as (? & S' & ? & ?). split; [auto|]. exists S'. split; [apply in_or_app; auto|auto].
@@ -90,7 +75,7 @@ Proof.
   - destruct (meets_one hints S) eqn:M; [|discriminate].
     destruct (all_some _) as [Sss|] eqn:Eb; [|discriminate].
     destruct (forallb _ Sss) eqn:Mb; [|discriminate]. injection E as <-. rewrite forallb_forall in Mb.
-    pose proof (meets_one_sound _ _ _ P M) as P0. clear P M S.
+    pose proof (meets_one_sound C _ _ _ P M) as P0. clear P M S.
     induction R as [x0|x0 y0 z0 R1 R2 IH].
     + split; [exact K|]. exact P0.
     + pose proof (within_bounds_before (Loop hints s) y0 z0 R2 B) as B1. destruct P0 as (S0 & I0 & P0).
@@ -103,14 +88,14 @@ Qed.
 Definition start : symbolic :=
   Symbolic (fold_right (fun p m => PositiveMap.add (fst p)
     (number (match snd p with Entries l => if Pos.eqb l root then 1 else 0 | Past _ _ l => if Pos.eqb l root then 1 else 0
-             | Iteration _ | Sent _ => 0 end)) m) (PositiveMap.empty form) (ghosts C)) [] [].
+             | _ => 0 end)) m) (PositiveMap.empty form) (ghosts C)) [] [] [].
 
 Lemma back_nil c k : back c k [] = [].
 Proof. induction k; simpl; auto. Qed.
 
 Lemma start_sound env : possible start (State env [] []).
 Proof.
-  exists env. split; [constructor|]. split; [|reflexivity]. intros x. cbn [values history].
+  exists env. split; [constructor|]. split; [|split; [reflexivity|constructor]]. intros x. cbn [values history].
   unfold all_values, get, start; cbn [known]. induction (ghosts C) as [|[y g] gs IH]; cbn [fold_right find fst snd].
   - now rewrite PositiveMap.gempty, eval_variable.
   - destruct (Pos.eqb_spec y x) as [->|N].

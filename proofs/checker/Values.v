@@ -184,13 +184,13 @@ Qed.
 (** ** Assignments *)
 
 Definition set_known (S : symbolic) (x : register) (f : form) (news : list form) : symbolic :=
-  Symbolic (PositiveMap.add x f (known S)) (news ++ facts S) (pending S).
+  Symbolic (PositiveMap.add x f (known S)) (news ++ facts S) (pending S) (passed S).
 
 Definition absent (x : positive) (f : form) : bool := negb (mentions x f).
 Definition forgets (S : symbolic) (x : register) (news : list form) : bool :=
   forallb (absent x) (facts S) && forallb (absent x) news
   && forallb (fun p => Pos.eqb (fst p) x || absent x (snd p)) (PositiveMap.elements (known S))
-  && forallb (fun w => absent x (snd w)) (pending S).
+  && forallb (fun w => absent x (snd w)) (pending S) && forallb (fun w => absent x (snd w)) (passed S).
 
 (** After an assignment of what an alternative says; a value that nothing is known of stands for itself. *)
 Definition assigned (S : symbolic) (x : register) (bound : option Z) (news : list form) (f : option form)
@@ -236,8 +236,8 @@ Lemma forget_sound S r s x v news : is_ghost x = false -> describes S r s -> for
   holds news (update r x v)
   /\ describes (set_known S x (variable x) []) (update r x v) (State (assign (values s) x v) (waits s) (history s)).
 Proof.
-  intros G (F & V & W) A N. unfold forgets in A.
-  apply andb_true_iff in A as [A A4]. apply andb_true_iff in A as [A A3]. apply andb_true_iff in A as [A1 A2].
+  intros G (F & V & W & P) A N. unfold forgets in A.
+  apply andb_true_iff in A as [A A5]. apply andb_true_iff in A as [A A4]. apply andb_true_iff in A as [A A3]. apply andb_true_iff in A as [A1 A2].
   split; [now apply holds_update|]. split; [now apply holds_update|]. split.
   - intros y. cbn [values history]. rewrite all_values_assign, get_set_known by auto.
     destruct (Pos.eqb_spec y x) as [->|N'].
@@ -247,9 +247,13 @@ Proof.
         destruct (Pos.eqb_spec y x); [congruence|]. cbn in A3. unfold absent in A3. apply negb_true_iff in A3.
         now rewrite eval_update.
       * rewrite !eval_variable. now rewrite update_neq.
-  - cbn [waits pending set_known]. rewrite W. apply map_ext_in. intros w I. f_equal.
-    rewrite forallb_forall in A4. specialize (A4 _ I). unfold absent in A4. apply negb_true_iff in A4.
-    now rewrite eval_update.
+  - assert (Same : forall ws w, forallb (fun w : semaphore * form => absent x (snd w)) ws = true -> In w ws ->
+      eval (snd w) (update r x v) = eval (snd w) r).
+    { intros ws w B I. rewrite forallb_forall in B. specialize (B _ I). unfold absent in B. apply negb_true_iff in B.
+      now apply eval_update. }
+    cbn [waits pending passed history set_known]. split.
+    + rewrite W. apply map_ext_in. intros w I. f_equal. symmetry. exact (Same _ _ A4 I).
+    + rewrite Forall_forall in *. intros w I. rewrite (Same _ _ A5 I). auto.
 Qed.
 
 Lemma assigned_sound S r s x v bound news f S' : is_ghost x = false -> describes S r s ->
@@ -311,4 +315,30 @@ Proof.
   destruct Fa as [_ Fa]. split; [constructor|exact Fa].
 Qed.
 
+(** ** Assumptions *)
+
+Definition assumptions (f : form) (b : bool) : list (list form) :=
+  if b then [[shift f (-1)]; [shift (scale (-1) f) (-1)]] else [[f; scale (-1) f]].
+
+Definition execute_assume (S : symbolic) (x : register) (b : bool) : option (list symbolic) :=
+  if is_ghost x then None
+  else Some (map (fun news => Symbolic (known S) (news ++ facts S) (pending S) (passed S))
+         (filter (fun news => negb (contradict (facts S) news)) (assumptions (get S x) b))).
+
+Lemma execute_assume_sound S s x b Ss : possible S s -> execute_assume S x b = Some Ss ->
+  b = negb (values s x =? 0) -> exists S', In S' Ss /\ possible S' s.
+Proof.
+  intros [r D] E B. unfold execute_assume in E. destruct (is_ghost x) eqn:G; [discriminate|]. injection E as <-.
+  assert (V : values s x = eval (get S x) r) by (eapply plain_sound; [exact D|now rewrite G]).
+  assert (X : exists news, In news (assumptions (get S x) b) /\ holds news r).
+  { rewrite V in B. unfold assumptions. destruct (Z.eqb_spec (eval (get S x) r) 0) as [Z0|N]; subst b; cbn [negb].
+    - eexists; split; [left; reflexivity|]. cases_of.
+    - destruct (Z_lt_dec 0 (eval (get S x) r)).
+      + eexists; split; [left; reflexivity|]. cases_of.
+      + eexists; split; [right; left; reflexivity|]. cases_of. }
+  destruct X as (news & I & H). exists (Symbolic (known S) (news ++ facts S) (pending S) (passed S)). split.
+  - apply in_map_iff. exists news. split; [reflexivity|]. apply filter_In. split; [exact I|]. apply negb_true_iff.
+    destruct (contradict _ _) eqn:K; [|reflexivity]. exfalso. eapply contradict_sound; [exact K|apply D|exact H].
+  - exists r. destruct D as (F & V' & W & P). split; [apply Forall_app; auto|]. split; [exact V'|]. split; [exact W|exact P].
+Qed.
 End Execution.
