@@ -81,7 +81,7 @@ def check_clean_up(made: Made, seed: int, figures: Counter[str]) -> None:
     rng = Random(seed)
     product = Product(made.op, bindings=bindings_of_runs(rng, made))
     figures["executions"] += product.executions
-    for clean, shifted in ((_simplify, 0), (_canonicalize, 0), (_make_lean, 3)):
+    for clean, shifted in ((_simplify, 0), (_canonicalize, 0), (make_lean, 3)):
         kind = rng.choice(KINDS)
         made_for = allocate(made.op, kind, shifted=shifted)
         clean(made_for.streams)
@@ -130,7 +130,7 @@ def _simplify(streams: StreamsOp) -> None:
     drop_counters(streams)
 
 
-def _make_lean(streams: StreamsOp) -> None:
+def make_lean(streams: StreamsOp) -> None:
     simplify(streams)
     carry_thresholds(streams)
     simplify(streams)

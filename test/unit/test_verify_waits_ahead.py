@@ -1,13 +1,21 @@
 """Waits in front of loops: judged at the first instruction in them, which surely has to come."""
 
+from random import Random
+
 import pytest
 import sem_figures
+import sem_programs
+from semaphore_checks import KINDS, make_lean
 from wait_proofs import only, prove, refuted, stream, streams
 
 from mpkc.dialects.diagnostics import OpError
+from mpkc.passes.sem_allocate import allocate
+from mpkc.passes.semaphores.bounds import entries, trips
 from mpkc.runtime.bindings import bindings_of
 from mpkc.runtime.verify.product import check_product
 from mpkc.runtime.verify.report import Check
+from mpkc.runtime.verify.waits import prove_waits
+from mpkc.verification import rescues
 
 # L loads what M multiplies in all of its loop b, or of b and c; E frees the accumulator that M two trips later takes.
 PROGRAM = sem_figures.program(
@@ -167,3 +175,16 @@ def test_what_a_wait_stands_in_front_of(behind: str) -> None:
     body = f'%flag = arith.constant true\nsem.wait "s" >= %zero : i32\n{behind}'
     with pytest.raises(OpError, match="a wait without an instruction behind it"):
         only(streams(stream("e", body)).replace("COUNTERS", "ui32"))
+
+
+@pytest.mark.parametrize("seed", [103, 105, 109])
+def test_streams_as_auto_cleans_them_up(seed: int) -> None:
+    """Waits in front of loops, carried thresholds and counters that indices are, on random programs."""
+    program = only(sem_programs.random_program(Random(seed)).text)
+    made = allocate(program, KINDS[seed % 3], ("si32", "ui32")[seed % 2], shifted=3)
+    make_lean(made.streams)
+    structure = made.plan.structure
+    bounds = [{loop.name: most for loop, most in of(structure).items() if most is not None} for of in (entries, trips)]
+    late = [(each.consumer, each.producer) for each in rescues(made.plan)]
+    check = prove_waits(program, made.streams, late, *bounds)
+    assert not check.failed, check.failures
