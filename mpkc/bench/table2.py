@@ -141,7 +141,7 @@ class _Measured:
             built.program.code_bytes(self.machine.instruction_bytes),
             emission.added_registers,
             len(built.program.semaphores),
-            self.of_paper.figures(built.kind),
+            self.of_paper.figures(built.kind) if self.sizes == self.kernel.full else None,
             tuple(built.compiled.remarks),
             _busiest(result),
         )

@@ -208,3 +208,19 @@ def test_one_number_is_fitted() -> None:
 
 def test_the_fit_finds_a_valley() -> None:
     assert FIT["least"](lambda x: (x - 31) ** 2, 20, 500) == pytest.approx(31, abs=FIT["PRECISION"])
+
+
+def test_what_is_left_of_the_fit_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    trn2 = machine("trn2")
+    found = {"register": trn2, "branch": replace(trn2, costs=replace(trn2.costs, branch=172.0))}
+    latencies = [
+        FIT["Latency"]("adamw", kind, 0.74, {"register": 0.74 + off, "branch": 0.74 - 2 * off})
+        for kind, off in (("per-loop", 0.01), ("manual", -0.03))
+    ]
+    FIT["report"](found, latencies)
+    printed = capsys.readouterr().out
+    assert (
+        f"branch:    register {trn2.costs.register:.0f}, branch 172, handshake {trn2.costs.barrier:.0f} ns" in printed
+    )
+    assert re.search(r"adamw +per-loop +0\.74 +0\.75 +\+0\.01 +0\.72 +-0\.02\n", printed)
+    assert "register:  0.020 off in the median, 0.030 at most" in printed
