@@ -29,15 +29,16 @@ Definition example_deps (c : instr) : list dep := match c with
 Definition example_program : program := tables example_tree (fun _ => true) (fun i => if i =? X then 1 else 0).
 
 (** The control state of an engine says how often it entered each loop in its current run. *)
-Definition example : machine := {|
+Definition with_deps (ds : instr -> list dep) : machine := {|
   program_of := example_program;
-  deps := example_deps;
+  deps := ds;
   data := list instr;
   control := loop -> nat;
   execute := fun i done => i :: done;
   guard := fun e l c => match l with 1 => c A <? 3 | 2 => c B <? 2 | 3 => Nat.odd (c A) | _ => false end;
   on_enter := fun e l c x => if x =? l then c x + 1 else c x;
   on_exit := fun e l c x => if x =? l then 0 else c x |}.
+Definition example : machine := with_deps example_deps.
 Definition keeps (l : loop) : bool := (l =? A) || (l =? B).
 
 Lemma nodup_computed : forall l, nodup Nat.eq_dec l = l -> NoDup l.
@@ -69,34 +70,37 @@ Proof.
 Qed.
 
 (** ** A run, found by Coq *)
-Notation state := (spec example).
-Definition try_shared (sh : shared example) (a : label) : option (shared example) :=
+Section Run.
+Variable ds : instr -> list dep.
+Notation ex := (with_deps ds).
+Notation state := (spec ex).
+Definition try_shared (sh : shared ex) (a : label) : option (shared ex) :=
   let '(Shared _ d c f q) := sh in
   match a with
   | Enter e l => match f e with
-      | (x, s :: rest) :: fs => match entered (fun l => guard example e l (c e)) s with
-          | Some l' => if l' =? l then Some (Shared example d (upd c e (on_enter example e l (c e)))
-              (upd f e ((l, body example e l) :: (x, s :: rest) :: fs)) q) else None
+      | (x, s :: rest) :: fs => match entered (fun l => guard ex e l (c e)) s with
+          | Some l' => if l' =? l then Some (Shared ex d (upd c e (on_enter ex e l (c e)))
+              (upd f e ((l, body ex e l) :: (x, s :: rest) :: fs)) q) else None
           | None => None end
       | _ => None end
   | Exit e l => match f e with
-      | (x, Loop l' :: rest) :: fs => if (l' =? l) && negb (guard example e l (c e))
-          then Some (Shared example d (upd c e (on_exit example e l (c e))) (upd f e ((x, rest) :: fs)) q) else None
+      | (x, Loop l' :: rest) :: fs => if (l' =? l) && negb (guard ex e l (c e))
+          then Some (Shared ex d (upd c e (on_exit ex e l (c e))) (upd f e ((x, rest) :: fs)) q) else None
       | _ => None end
   | Back e => match f e with
-      | (l, []) :: (y, s :: rest) :: fs => Some (Shared example d c (upd f e ((y, after s rest) :: fs)) q)
+      | (l, []) :: (y, s :: rest) :: fs => Some (Shared ex d c (upd f e ((y, after s rest) :: fs)) q)
       | _ => None end
   | Issue e i => match f e with
       | (x, Instr i' :: rest) :: fs => if i' =? i
-          then Some (Shared example d c (upd f e ((x, rest) :: fs)) (upd q e (q e ++ [(i, false)]))) else None
+          then Some (Shared ex d c (upd f e ((x, rest) :: fs)) (upd q e (q e ++ [(i, false)]))) else None
       | _ => None end
   | Commit e i => match q e with
-      | (i', false) :: b => if i' =? i then Some (Shared example (execute example i d) c f (upd q e ((i, true) :: b))) else None
+      | (i', false) :: b => if i' =? i then Some (Shared ex (execute ex i d) c f (upd q e ((i, true) :: b))) else None
       | _ => None end
   | Retire e i => match q e with
-      | (i', true) :: b => if i' =? i then Some (Shared example d c f (upd q e b)) else None
+      | (i', true) :: b => if i' =? i then Some (Shared ex d c f (upd q e b)) else None
       | _ => None end end.
-Lemma try_shared_right : forall sh a sh', try_shared sh a = Some sh' -> shared_step example sh a sh'.
+Lemma try_shared_right : forall sh a sh', try_shared sh a = Some sh' -> shared_step ex sh a sh'.
 Proof.
   intros [d c f q] a sh' H. destruct a; simpl in H.
   - destruct (f e) as [|[x [|s rest]] fs] eqn:F; try discriminate.
@@ -110,15 +114,15 @@ Proof.
   - destruct (f e) as [|[x [|[i'|l'|a b] rest]] fs] eqn:F; try discriminate.
     destruct (Nat.eqb_spec i' i) as [->|]; try discriminate. injection H as <-. apply step_issue. assumption.
   - destruct (q e) as [|[i' [|]] b] eqn:F; try discriminate. destruct (Nat.eqb_spec i' i) as [->|]; try discriminate.
-    injection H as <-. apply (step_commit example d c f q e i [] b). assumption.
+    injection H as <-. apply (step_commit ex d c f q e i [] b). assumption.
   - destruct (q e) as [|[i' [|]] b] eqn:F; try discriminate. destruct (Nat.eqb_spec i' i) as [->|]; try discriminate.
     injection H as <-. apply step_retire. assumption.
 Qed.
 Definition holds_now (H : hist) (R : instr -> nat) (d : dep) : bool :=
-  (within d && ((trip example H (carrier d) <=? distance d) || match clamp d with
-    | Some z => behind (Z.of_nat (trip example H (loop_of example (producer d)))) z =? 0 | None => false end)) ||
-  (required example H d <=? R (producer d)).
-Lemma holds_now_right : forall H R d, holds_now H R d = true -> satisfied example H R d.
+  (within d && ((trip ex H (carrier d) <=? distance d) || match clamp d with
+    | Some z => behind (Z.of_nat (trip ex H (loop_of ex (producer d)))) z =? 0 | None => false end)) ||
+  (required ex H d <=? R (producer d)).
+Lemma holds_now_right : forall H R d, holds_now H R d = true -> satisfied ex H R d.
 Proof.
   intros H R d E. apply orb_true_iff in E. destruct E as [E|E]; [left|right; apply Nat.leb_le; assumption].
   apply andb_true_iff in E. destruct E as [E1 E2]. split; [assumption|]. apply orb_true_iff in E2. destruct E2 as [E2|E2].
@@ -126,13 +130,13 @@ Proof.
   - right. destruct (clamp d) as [z|]; [|discriminate]. exists z. split; [reflexivity | apply Nat.eqb_eq; assumption].
 Qed.
 Definition try_step (s : state) (a : label) : option state :=
-  match try_shared (s_shared example s) a with
-  | Some sh' => if match a with Issue e i => forallb (holds_now (s_hist example s e) (s_retired example s)) (deps example i) | _ => true end
-      then Some (spec_update example a sh' s) else None
+  match try_shared (s_shared ex s) a with
+  | Some sh' => if match a with Issue e i => forallb (holds_now (s_hist ex s e) (s_retired ex s)) (deps ex i) | _ => true end
+      then Some (spec_update ex a sh' s) else None
   | None => None end.
-Lemma try_step_right : forall s a s', try_step s a = Some s' -> spec_step example s a s'.
+Lemma try_step_right : forall s a s', try_step s a = Some s' -> spec_step ex s a s'.
 Proof.
-  unfold try_step. intros s a s' H. destruct (try_shared (s_shared example s) a) as [sh'|] eqn:T; [|discriminate].
+  unfold try_step. intros s a s' H. destruct (try_shared (s_shared ex s) a) as [sh'|] eqn:T; [|discriminate].
   destruct (match a with Issue e i => _ | _ => _ end) eqn:G; [|discriminate]. injection H as <-.
   constructor; [apply try_shared_right; assumption|]. intros e i ->. apply Forall_forall. intros d Hd.
   apply holds_now_right. rewrite forallb_forall in G. auto.
@@ -140,7 +144,7 @@ Qed.
 
 (** What engine e may do next, what it has in flight last. *)
 Definition choices (s : state) (e : engine) : list label :=
-  let '(Shared _ d c f q) := s_shared example s in
+  let '(Shared _ d c f q) := s_shared ex s in
   match f e with
   | (x, Instr i :: _) :: _ => [Issue e i]
   | (x, Loop l :: _) :: _ => [Enter e l; Exit e l]
@@ -155,7 +159,7 @@ Fixpoint go (fuel : nat) (s : state) : list label * state := match fuel with
   | S n => match first_of s (choices s 1 ++ choices s 0) with
     | Some (a, s') => let '(w, s2) := go n s' in (a :: w, s2)
     | None => ([], s) end end.
-Lemma go_runs : forall fuel s, run (spec_step example) s (fst (go fuel s)) (snd (go fuel s)).
+Lemma go_runs : forall fuel s, run (spec_step ex) s (fst (go fuel s)) (snd (go fuel s)).
 Proof.
   induction fuel as [|n IH]; intro s; simpl; [constructor|].
   destruct (first_of s (choices s 1 ++ choices s 0)) as [[a s']|] eqn:F; [|constructor].
@@ -163,7 +167,9 @@ Proof.
   revert F. generalize (choices s 1 ++ choices s 0). induction l as [|b l IHl]; simpl; [discriminate|].
   destruct (try_step s b) eqn:T; [|exact IHl]. intro F. injection F as <- <-. apply try_step_right. assumption.
 Qed.
+End Run.
 
+Notation state := (spec example).
 Definition begins : state := spec_start example [] (fun _ _ => 0).
 Definition finished (sh : shared example) (e : engine) : Prop := conts example sh e = [(top, [])] /\ in_flight example sh e = [].
 (** 27 instructions commit, those of B six times each, C3 twice, Y once, and both engines come to the end. *)
@@ -181,7 +187,7 @@ Proof.
 Qed.
 Theorem example_runs : exists w s, run (spec_step example) begins w s /\ complete w s.
 Proof.
-  exists (fst (go 1000 begins)), (snd (go 1000 begins)). split; [apply go_runs|].
+  exists (fst (go example_deps 1000 begins)), (snd (go example_deps 1000 begins)). split; [apply go_runs|].
   apply outcome_complete. match goal with |- _ = ?r => vm_cast_no_check (eq_refl r) end.
 Qed.
 

@@ -70,6 +70,7 @@ MUTANTS = [
     ),
     ("an engine's semaphore skips a producer", "Retirement", "(length (filter f (v ++ [p]))", "(length (filter f v)"),
     ("one branch does for the other", "Program", "In B [a; b] -> A <> B ->", "In B [a; b] -> A = A ->"),
+    ("what is clamped is reset", "ExampleEpochs", "match clamp d with None => true | _ => false end", "true"),
 ]
 
 
