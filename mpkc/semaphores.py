@@ -21,13 +21,15 @@ from mpkc.dialects.sem_structure import Loop
 from mpkc.dialects.tile_transfer import TileInstruction
 from mpkc.passes.sem_allocate import KINDS as ALLOCATED
 from mpkc.passes.sem_allocate import Allocation, allocate, counter_type
+from mpkc.passes.sem_carry_thresholds import carry_thresholds
 from mpkc.passes.sem_drop_counters import drop_counters
 from mpkc.passes.sem_hoist_waits import hoist_waits
 from mpkc.passes.sem_lower_views import lower_views
 from mpkc.passes.sem_order_transfers import order_transfers
-from mpkc.passes.sem_order_waits import order_waits
+from mpkc.passes.sem_order_waits import Latest, order_waits
 from mpkc.passes.sem_rematerialize import rematerialize
 from mpkc.passes.sem_simplify import simplify
+from mpkc.passes.sem_sink_steps import sink_steps
 from mpkc.passes.sem_unroll import unroll
 from mpkc.passes.sem_use_indices import use_indices
 from mpkc.passes.semaphores.needs import MOST_HISTORY
@@ -111,7 +113,8 @@ def compile_program(
         return _verified(_Fitting(prepare(program, kind, machine), _left(kind), machine, counters).run())
 
     def fitted(candidate: EngineProgram, choice: Choice) -> Compiled:
-        return _Fitting(candidate, choice.kind, machine, counters, choice.lean, budget.registers).run()
+        style = Style(choice.lean, choice.latest, choice.carried, budget.registers)
+        return _Fitting(candidate, choice.kind, machine, counters, style).run()
 
     prepared = with_dependencies(program, kind, machine)
     choice = choose(prepared, machine, fitted, budget)
@@ -177,20 +180,29 @@ def with_dependencies(program: EngineProgram, kind: str, machine: Machine) -> En
     return prepared
 
 
-def clean_up(streams: StreamsOp, lean: bool = False) -> None:
+def clean_up(streams: StreamsOp, lean: bool = False, latest: Latest | None = None, carried: bool = False) -> None:
     """Simplify the arithmetic of streams and drop the counters that nothing needs (barrier-free, section 6.2).
 
     Args:
-        lean: let indices be counters where they can, and wait in front of loops for what these do not change.
+        lean: let indices be counters where they can, and step counters where they need no second register.
+        latest: which wait of an instruction holds longest, as far as that is known; where this is given, waits move in
+            front of loops that do not change them, and that wait comes last which is likely to hold longest.
+        carried: let registers keep thresholds from one iteration to the next.
     """
     lower_views(streams)
     simplify(streams)
+    if carried:
+        carry_thresholds(streams)
+        simplify(streams)
     if lean:
         use_indices(streams)
         simplify(streams)
+    if latest is not None:
         hoist_waits(streams)
-        order_waits(streams)
+        order_waits(streams, latest)
     drop_counters(streams)
+    if lean:
+        sink_steps(streams)
 
 
 def _left(kind: str) -> str:
@@ -216,6 +228,24 @@ def _named(emitted: Emission, program: EngineProgram) -> Emission:
     return replace(emitted, program=replace(emitted.program, name=program.sym_name.data))
 
 
+@dataclass(frozen=True)
+class Style:
+    """How streams are cleaned up.
+
+    Attributes:
+        lean, latest, carried: see `clean_up`.
+        registers: how many synchronization may add on an engine, as far as thresholds can be computed again.
+    """
+
+    lean: bool = False
+    latest: Latest | None = None
+    carried: bool = False
+    registers: int | None = None
+
+
+PLAIN_STYLE = Style()
+
+
 def _verified(compiled: Compiled) -> Compiled:
     """What is handed out: every instruction is verified in the stream of its engine; candidates are not."""
     verify(compiled.streams)
@@ -225,16 +255,8 @@ def _verified(compiled: Compiled) -> Compiled:
 class _Fitting:
     """Compiles a program until it fits the registers."""
 
-    def __init__(
-        self,
-        program: EngineProgram,
-        kind: str,
-        machine: Machine,
-        counters: str,
-        lean: bool = False,
-        registers: int | None = None,
-    ):
-        self.lean, self.registers = lean, registers
+    def __init__(self, program: EngineProgram, kind: str, machine: Machine, counters: str, style: Style = PLAIN_STYLE):
+        self.style = style
         self.program, self.kind, self.machine, self.counters = program, kind, machine, counters
         counter_type(counters)
         self.told: list[tuple[Operation, str]] = []
@@ -243,7 +265,7 @@ class _Fitting:
         history = MOST_HISTORY
         while True:
             semaphores, parts = self.machine.limits.semaphores, parts_of(self.machine)
-            shifted = min(history, HISTORY_OF_LEAN) if self.lean else 0
+            shifted = min(history, HISTORY_OF_LEAN) if self.style.lean else 0
             allocation = allocate(
                 self.program, self.kind, self.counters, semaphores, history, parts=parts, shifted=shifted
             )
@@ -266,10 +288,11 @@ class _Fitting:
     def compiled(self, allocation: Allocation) -> Compiled:
         streams, plan = allocation.streams, allocation.plan
         ModuleOp([streams])  # passes want operations that stand in a block
-        clean_up(streams, self.lean)
+        clean_up(streams, self.style.lean, self.style.latest, self.style.carried)
         emitted = emission(streams, self.machine)
-        if self.registers is not None and emitted.added_registers > self.registers:
-            self.compute_again(streams, emitted, self.registers)
+        most = self.style.registers
+        if most is not None and emitted.added_registers > most:
+            self.compute_again(streams, emitted, most)
             emitted = emission(streams, self.machine)
         emitted = _named(emitted, self.program)
         return Compiled(self.program, streams, plan, emitted, (*plan.remarks, *self.told))

@@ -11,6 +11,7 @@ from mpkc.dialects import sem, tile
 from mpkc.dialects.engine import is_instruction
 from mpkc.dialects.wording import counted
 from mpkc.passes.sem_order_transfers import order_transfers
+from mpkc.passes.sem_order_waits import Latest
 
 EngineProgram = sem.ProgramOp | tile.KernelOp
 
@@ -53,19 +54,29 @@ class Choice:
     Attributes:
         kind: of what `of` says nothing of.
         lean: whether registers keep what masks and counters of their own would tell.
+        carried: whether registers keep thresholds from one iteration to the next.
         of: kinds of control operations and instructions, by their number in the order of the program.
         turns: how many semaphores the transfers of a loop on a DMA queue take turns with, where they are fewer.
+        latest: what an instruction waits for last, as far as that is known; None where waits stay where they are.
     """
 
     kind: str
     lean: bool
     of: Mapping[int, str] = field(default_factory=dict[int, str])
     turns: Mapping[str, int] = field(default_factory=dict[str, int])
+    latest: Latest | None = None
+    carried: bool = False
 
     @property
     def key(self) -> tuple[object, ...]:
         """What tells it from others."""
-        return self.kind, self.lean, frozenset(self.of.items()), frozenset(self.turns.items())
+        mappings = (self.of, self.turns, self.latest)
+        return (
+            self.kind,
+            self.lean,
+            self.carried,
+            *(None if each is None else frozenset(each.items()) for each in mappings),
+        )
 
     def given_to(self, program: EngineProgram, queues: Collection[str] = ()) -> EngineProgram:
         """A copy of a program in which its operations ask for these semaphores.

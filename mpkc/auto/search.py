@@ -15,6 +15,7 @@ from typing import Protocol
 
 from mpkc.auto.choice import NOTHING, UNLIMITED, Budget, Choice, Cost, EngineProgram, numbered
 from mpkc.auto.critical import control_of
+from mpkc.auto.latest import latest_waits, with_lines
 from mpkc.auto.steady import Length, simulated, steady
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.sem_structure import Loop, structure_of
@@ -22,15 +23,15 @@ from mpkc.passes.semaphores.plan import Plan
 from mpkc.runtime.machine import Machine
 from mpkc.runtime.neuron.emit import Emission
 
-PLAIN = ("barrier", "per-loop", "per-instruction", "per-engine")
-SHARING = ("per-loop", "per-engine")
+PLAIN = ("per-loop", "per-engine", "per-instruction", "barrier")
+"""Those that share the most first."""
 PRICES = (0.01, 0.1)
 """What a semaphore or a register beyond the budget costs, as a part of the time: the search begins with the first."""
-EFFORT = 600_000
-"""How much is compiled and simulated: instructions of candidates, and a part of those that they execute."""
-COMPILED = 40
+EFFORT = 700_000
+"""How much is compiled and simulated, in instructions that are simulated."""
+COMPILED = 120
 """Instructions that are simulated in the time in which one is compiled."""
-FEWEST, MOST = 16, 120
+FEWEST, MOST = 12, 80
 """Candidates."""
 ENOUGH = 256
 """Semaphores that are tried where there is no limit."""
@@ -95,9 +96,9 @@ class Search:
 
     def run(self) -> None:
         """Try candidates until nothing helps."""
-        plain = [Choice(kind, lean) for kind in PLAIN for lean in (True, False)]
-        fastest, sharing = self.least(plain), self.least(each for each in plain if each.kind in SHARING)
-        for choice in (sharing, fastest):
+        plain = [Choice(kind, lean=True, latest={}) for kind in PLAIN]
+        sharing, fastest = plain[:2], self.least(plain)
+        for choice in (*sharing, fastest) if self.budget != UNLIMITED else (sharing[0], fastest):
             for self.price in PRICES:
                 choice = self.climb(choice)
                 if not self.cost(choice).over:
@@ -181,14 +182,16 @@ class Search:
 
     def climb(self, start: Choice) -> Choice:
         """The best that comes of a choice by one move after another."""
-        choice = self.improved(start, [lambda choice: replace(choice, lean=not choice.lean), *self.barriers()])
+        choice = self.improved(start, [_lean_or_not, _carried_or_not, _plain])
         for _ in range(ROUNDS):
             before = choice
+            if self.cost(choice).over:
+                shared = list(self.sharing())
+                choice = self.improved(choice, [*shared, *map(_then_plain, shared), *self.taking_turns()])
             choice = self.promoted(choice)
-            choice = self.improved(choice, self.sharing())
-            if choice.key == before.key or self.left <= 0:
+            if choice is before:
                 break
-        return choice
+        return self.improved(choice, [*self.sharing(), *self.barriers(), self.waiting_last])
 
     def improved(self, choice: Choice, moves: Iterable[Move]) -> Choice:
         """What becomes of a choice by those moves, one after the other, that improve it."""
@@ -206,15 +209,27 @@ class Search:
                 yield self.giving([self.numbers[loop.op]], "barrier")
 
     def sharing(self) -> Iterator[Move]:
-        """The producers of a loop on an engine share a semaphore, or all of an engine, or transfers take turns."""
-        for number, count in self.transfers.items():
-            for turns in sorted({1, count // 2, count - 1} - {0, count}):
-                yield lambda choice, queue=number, turns=turns: _with_turns(choice, queue, turns)
+        """The producers of a loop on an engine share a semaphore, or all of an engine."""
         for producers in self.producers.values():
             yield self.giving(producers, "per-loop")
         for engine in dict.fromkeys(engine for engine, _ in self.producers):
             together = [number for (of, _), numbers in self.producers.items() if of == engine for number in numbers]
             yield self.giving(together, "per-engine")
+
+    def taking_turns(self) -> Iterator[Move]:
+        """Transfers take turns with fewer semaphores."""
+        for number, count in self.transfers.items():
+            for turns in sorted({1, count // 2, count - 1} - {0, count}, reverse=True):
+                yield lambda choice, queue=number, turns=turns: _with_turns(choice, queue, turns)
+
+    def waiting_last(self, choice: Choice) -> Choice:
+        """Waits in the order in which they end in the simulation of a choice."""
+        if self.cost(choice) == NOTHING or self.left <= 0 or choice.latest is None:
+            return choice
+        length = self.steady.lengths[0]
+        program = with_lines(self.compiled(length, choice).emission.program)
+        result = simulated(program, self.machine, length, timeline=True)
+        return replace(choice, latest=latest_waits(program, result))
 
     def giving(self, numbers: Sequence[int], kind: str) -> Move:
         """Give some operations semaphores of a kind."""
@@ -227,7 +242,7 @@ class Search:
         if self.cost(choice) == NOTHING or self.left <= 0:
             return choice
         earned = [number for number, ns in self.earned(choice).most_common() if ns > 0]
-        for base in (choice, *(move(choice) for move in self.sharing())):
+        for base in (choice, *(move(choice) for move in self.taking_turns())):
             spare = self.most - self.cost(base).semaphores
             count = min(spare, len(earned))
             while count > 0:
@@ -254,6 +269,23 @@ class Search:
                 if len(group.members) > 1 and (number := numbers.get(need.producer.op)) in promotable:
                     ns[number] += control[consumer.name] // len(needs)
         return ns
+
+
+def _lean_or_not(choice: Choice) -> Choice:
+    return replace(choice, lean=not choice.lean)
+
+
+def _carried_or_not(choice: Choice) -> Choice:
+    return replace(choice, carried=not choice.carried)
+
+
+def _plain(choice: Choice) -> Choice:
+    """Nothing is kept in registers for waits that need not be, and waits stay where they are."""
+    return replace(choice, lean=False, latest=None, carried=False)
+
+
+def _then_plain(move: Move) -> Move:
+    return lambda choice: _plain(move(choice))
 
 
 def _without_needless(kind: str, of: Mapping[int, str]) -> Mapping[int, str]:

@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mpkc.auto import UNLIMITED, Budget
+
 KIB = 1024
 
 
@@ -42,6 +44,12 @@ class PaperRow:
     offsets: tuple[int, ...]
     kinds: Mapping[str, Figures]
 
+    @property
+    def budget(self) -> Budget:
+        """What `auto` may use: as many semaphores and registers as barrier-free or the expert, whichever has more."""
+        most = [self.kinds[kind] for kind in ("per-loop", "manual")]
+        return Budget(max(each.semaphores for each in most), max(each.registers for each in most))
+
     def figures(self, kind: str) -> Figures | None:
         """What the paper says of a kind; None where it says nothing.
 
@@ -62,6 +70,11 @@ def paper_rows() -> tuple[PaperRow, ...]:
     """The rows, in the order of the table."""
     text = (Path(__file__).parent / "table2.toml").read_text(encoding="utf-8")
     return tuple(_row(program, row) for program, row in tomllib.loads(text).items())
+
+
+def budget_of(kernel: str) -> Budget:
+    """The budget of a kernel by name; none where the paper does not have it."""
+    return next((row.budget for row in paper_rows() if row.kernel == kernel), UNLIMITED)
 
 
 def _row(program: str, row: dict[str, Any]) -> PaperRow:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mpkc.bench.kernels import KERNELS, Kernel
 from mpkc.bench.manual import place_by_hand
-from mpkc.bench.paper import PaperRow, paper_rows
+from mpkc.bench.paper import PaperRow, budget_of, paper_rows
 from mpkc.bench.rows import AUTO, BASELINE, UNROLLED, Busiest, Refused, Row, Sensitivity, Table2, best_of
 from mpkc.bench.variations import variations
 from mpkc.dialects.diagnostics import OpError
@@ -35,7 +35,7 @@ class Built:
 
 
 def streams_of(kernel: Kernel, sizes: Mapping[str, int], kind: str, machine: Machine) -> Compiled:
-    """The streams of a kernel with a kind of semaphores.
+    """The streams of a kernel with a kind of semaphores; `auto` has the budget of the paper's variants.
 
     Raises:
         OpError: where it can't have that kind.
@@ -46,7 +46,7 @@ def streams_of(kernel: Kernel, sizes: Mapping[str, int], kind: str, machine: Mac
         sizes = {**sizes, **kernel.unrolled}
     program = engine_program(parse_module(kernel.build(**sizes), f"{kernel.name}.mlir"))
     assert program is not None
-    return compile_program(program, kind, machine)
+    return compile_program(program, kind, machine, budget=budget_of(kernel.name))
 
 
 def kinds_of(kernel: Kernel) -> tuple[str, ...]:
