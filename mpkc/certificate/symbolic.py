@@ -202,7 +202,8 @@ class Execution:
                 raise Uncertain(issue.op, f"its semaphore holds {self.model.most} signals at most")
             for facts, owed in self.owings(state, self.model.needs[issue.label], state.facts):
                 if not self.right(facts, state, owed):
-                    raise Uncertain(issue.op, "its waits are not seen to be as long as its dependencies ask")
+                    what = "its waits are not seen to be as long as its dependencies ask, no more and no less"
+                    raise Uncertain(issue.op, f"{what}; what other engines wait for does not count")
         return after
 
     def owings(
