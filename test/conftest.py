@@ -76,11 +76,14 @@ class LitFile(pytest.File):
 
 
 class LitTest(pytest.Item):
-    def runtest(self) -> None:
+    def setup(self) -> None:
+        """The setup of the first one takes the time of all."""
         stash = self.session.stash
         if RESULTS not in stash:
             stash[RESULTS] = run_lit([item.path for item in self.session.items if isinstance(item, LitTest)])
-        result = stash[RESULTS][str(self.path.relative_to(TESTS))]
+
+    def runtest(self) -> None:
+        result = self.session.stash[RESULTS][str(self.path.relative_to(TESTS))]
         if result["code"] in ("UNSUPPORTED", "SKIPPED"):
             pytest.skip(result["code"])
         if result["code"] != "PASS":
