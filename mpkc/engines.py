@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
 
+from mpkc.auto import UNLIMITED, Budget
 from mpkc.dialects import tile
 from mpkc.dialects.diagnostics import OpError
 from mpkc.dialects.engine import is_value
@@ -29,6 +30,7 @@ class Setup:
     kind: str
     machine: Machine
     counters: str | None = None
+    budget: Budget = UNLIMITED
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def compiled(module: ModuleOp, program: EngineProgram, setup: Setup) -> Compiled
         raise OpError(streams[1], f"the module has {len(streams)} sem.streams: leave one")
     if streams:
         return read_streams(program, streams[0], setup.kind, setup.machine)
-    return compile_program(program, setup.kind, setup.machine, setup.counters)
+    return compile_program(program, setup.kind, setup.machine, setup.counters, setup.budget)
 
 
 def run_compiled(

@@ -112,8 +112,8 @@ class Search:
         if cost.over:
             raise OpError(
                 self.program,
-                f"no choice of semaphores was found within {self.budget}: the nearest takes {cost.semaphores} and "
-                f"{cost.registers}: {cost.over:.0f} too many",
+                f"no choice of semaphores was found within {self.budget}: the nearest takes "
+                f"{Budget(cost.semaphores, cost.registers)}: {cost.over} too many",
             )
         return self.best
 

@@ -14,19 +14,29 @@ if TYPE_CHECKING:
     from rich.table import Table
     from xdsl.dialects.builtin import ModuleOp
 
+    from mpkc.auto import Budget
     from mpkc.engines import Setup
     from mpkc.runtime.machine import Machine
     from mpkc.runtime.neuron.simulator import Result
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OF_SEMAPHORES = ("kind", "counters")
+OF_SEMAPHORES = ("kind", "counters", "budget")
 """The parameters of `semaphore_options` that mean nothing to task graphs."""
+BUDGET = "mpkc.budget"
+"""Where a command keeps the budget of `auto`."""
 
 
 def semaphore_options(function: F) -> F:
-    """`--semaphores`, `--device` and `--counters`."""
+    """`--semaphores`, `--budget`, `--device` and `--counters`."""
     for option in (
+        click.option(
+            "--budget",
+            metavar="LIMITS",
+            callback=_keep_budget,
+            expose_value=False,
+            help="Of auto: semaphores=N,registers=N or one of them.  [default: what the device has]",
+        ),
         click.option("--counters", metavar="TYPE", help="Of semaphores, such as ui8.  [default: the device's]"),
         click.option("--device", default="generic", show_default=True, metavar="NAME", help="A machine description."),
         click.option(
@@ -53,7 +63,29 @@ def setup_of(kind: str, device: str, counters: str | None) -> "Setup":
     """What the options say."""
     from mpkc.engines import Setup
 
-    return Setup(kind, device_named(device), counters)
+    return Setup(kind, device_named(device), counters, budget_given(kind))
+
+
+def budget_given(kind: str) -> "Budget":
+    """What `--budget` says."""
+    from mpkc.auto import UNLIMITED
+
+    budget = click.get_current_context().meta.get(BUDGET, UNLIMITED)
+    if budget != UNLIMITED and kind != "auto":
+        raise UserError(f"error: --budget goes with --semaphores auto, not with {kind}")
+    return budget
+
+
+def _keep_budget(ctx: click.Context, parameter: click.Parameter, text: str | None) -> None:
+    from mpkc.auto import Budget
+
+    if text is None:
+        return
+    items = [item.partition("=")[::2] for item in text.split(",")]
+    limits = {name.strip(): value.strip() for name, value in items}
+    if not limits.keys() <= {"semaphores", "registers"} or not all(map(str.isdecimal, limits.values())):
+        raise click.BadParameter(f"{text!r}: use semaphores=N,registers=N or one of them", ctx, parameter)
+    ctx.meta[BUDGET] = Budget(**{name: int(value) for name, value in limits.items()})
 
 
 def device_named(name: str) -> "Machine":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpkc.cli.common import print_json, print_table, table, write_output
-from mpkc.cli.engines import usage_table
+from mpkc.cli.engines import budget_given, usage_table
 from mpkc.engine_program import engine_program
 from mpkc.engines import Setup, Watched, check_all_taken, compiled, fault_of, run_compiled, run_isa
 from mpkc.inputs import Input
@@ -77,7 +77,7 @@ def simulated_program(given: Input, asked: Asked) -> Simulated:
     """Compile and simulate the program of a module."""
     program = engine_program(given.module)
     assert program is not None
-    made = compiled(given.module, program, Setup(asked.kind, asked.machine, asked.counters))
+    made = compiled(given.module, program, Setup(asked.kind, asked.machine, asked.counters, budget_given(asked.kind)))
     named = load_arrays(Path(asked.inputs)) if asked.inputs else {}
     bindings = parse_bindings(asked.bind or "")
     result = run_compiled(made, asked.machine, named, bindings, asked.seed, watched(asked))

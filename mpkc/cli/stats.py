@@ -69,6 +69,7 @@ def stats(
         refuse_semaphores(given.module)
         if not explained:
             refuse_given(("kind",), "stats without --explain, which show every kind")
+        refuse_given(("budget",), "stats, which show every kind")
         return print_engines(given, program, setup_of(kind, device, counters), explained, as_json)
     refuse_given((*OF_SEMAPHORES, "device"), "a task graph")
     choices: list[Choice] = []
