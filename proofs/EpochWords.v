@@ -32,7 +32,8 @@ Lemma run_more : forall State Label (step : State -> Label -> State -> Prop) s w
 Proof. induction 1; intros; simpl; econstructor; eauto. constructor. Qed.
 
 (** two systems that go together as long as the first is [fine] *)
-Lemma runs_together : forall (A B Label : Type) (f : A -> Label -> A -> Prop) (g : B -> Label -> B -> Prop) (R : A -> B -> Prop) fine a0,
+Lemma runs_together : forall (A B Label : Type) (f : A -> Label -> A -> Prop) (g : B -> Label -> B -> Prop)
+  (R : A -> B -> Prop) fine a0,
   (forall w a l a', run f a0 w a -> f a l a' -> fine a l) ->
   (forall w a b l b', run f a0 w a -> R a b -> g b l b' -> fine a l) ->
   (forall a b l a', R a b -> fine a l -> f a l a' -> exists b', g b l b' /\ R a' b') ->
@@ -74,7 +75,8 @@ Proof.
     - symmetry. auto.
     - exact (AA _ _ _ _ RN SM). }
   destruct (runs_together _ _ _ spec_meets epoch_step met (fun a l => agreeing l a) (spec_begins d c) AA F2
-    (fun a b l a' H1 H2 H3 => FW a b l a' H1 H2 H3) (fun a b l b' H1 H2 H3 => BW a b l b' H1 H2 H3) (impl_begins d c) w (S0 d c)) as [A B].
+    (fun a b l a' H1 H2 H3 => FW a b l a' H1 H2 H3) (fun a b l b' H1 H2 H3 => BW a b l b' H1 H2 H3) (impl_begins d c)
+      w (S0 d c)) as [A B].
   split.
   - intros (x & RN & <-). destruct (A x RN) as (y & RY & MT). exists y. split; [assumption | symmetry; auto].
   - intros (y & RN & <-). destruct (B y RN) as (x & RX & MT). exists x. split; [assumption | auto].
@@ -88,7 +90,8 @@ Proof.
   intros d c w sh.
   set (R := fun (x : spec m * counts) (y : impl m * counts) => related m keeps_trip (fst x) (fst y) /\ snd x = snd y).
   assert (R0 : R (spec_begins d c) (impl_begins d c)) by (split; [apply start_related; assumption | reflexivity]).
-  destruct (runs_together _ _ _ spec_meets impl_meets R (fun _ _ => True) (spec_begins d c)) with (b0 := impl_begins d c) (w := w) as [A B]; auto.
+  destruct (runs_together _ _ _ spec_meets impl_meets R (fun _ _ => True) (spec_begins d c)) with
+    (b0 := impl_begins d c) (w := w) as [A B]; auto.
   - intros [s n] [t n'] l x' [RL E] _ ST. simpl in E, RL. subst n'. inversion ST as [s0 n0 a s' S1 FR|s0 n0 k K AH]; subst.
     + destruct (forward _ _ W AL KT _ _ _ _ RL S1) as (t' & S2 & RL'). exists (t', go_on epochs a n).
       split; [|split; auto]. constructor; [assumption | rewrite <- (proj1 RL); assumption].
@@ -174,7 +177,8 @@ Proof.
   unfold wait_value. rewrite (threshold_value m M M_pos true _ _ _ EW HK).
   - unfold reached. rewrite WS, Nat.mod_small; [tauto|]. rewrite (b_sema _ _ _ _ R) in SB.
     eapply Nat.le_lt_trans; [|exact Bp]. rewrite Vp, Nat.mul_add_distr_l in SB. unfold N_of. lia.
-  - rewrite (mask_base m base t v e d R). assert (OW : owed m (i_regs m v e) d <= value (mono (i_regs m v e)) (loop_of P (producer d))) by lia.
+  - rewrite (mask_base m base t v e d R). assert (OW : owed m (i_regs m v e) d <=
+    value (mono (i_regs m v e)) (loop_of P (producer d))) by lia.
     destruct MB as [-> | ->]; rewrite ?Nat.mul_0_l, ?Nat.mul_1_l; [lia | nia].
 Qed.
 

@@ -145,7 +145,8 @@ Proof.
     eapply suffix_in; [eapply good_suffix; [exact (c_good _ _ _ _ _ _ C) | left; reflexivity] | left; reflexivity]. }
   destruct EI as [<- <-].
   assert (KTd : forall l, reads_trip m d l -> keeps_trip l = true) by (intros; apply KT; exists i, d; auto).
-  unfold passes, wait_value, reached. rewrite (owed_base base t v _ i d B R Hd eq_refl), (b_sema _ _ _ R), (mask_base base t v _ d R).
+  unfold passes, wait_value, reached. rewrite (owed_base base t v _ i d B R Hd eq_refl), (b_sema _ _ _ R),
+    (mask_base base t v _ d R).
   fold (N_of m (producer d)). rewrite <- (even_dep base i d B Hd), <- restart_exact by lia.
   destruct (mask_exact m W keeps_trip _ _ _ _ _ d C US A KTd) as [[-> _]|[-> _]];
   [rewrite !Nat.mul_0_l | rewrite !Nat.mul_1_l]; reflexivity.
@@ -156,7 +157,8 @@ Lemma restarted_step : forall base t v a sh', even base -> restarted base t v ->
 Proof.
   intros base t v a sh' B R. assert (V := fun e l => value_base base t v e l B R). destruct R as [BS BE BM BT BP BB].
   destruct a; constructor; simpl; auto.
-  - intros e0 l0. unfold upd. destruct (Nat.eqb_spec e0 e) as [->|]; [|apply BM]. simpl. unfold upd. destruct (Nat.eqb_spec l0 l) as [->|]; rewrite BM; lia.
+  - intros e0 l0. unfold upd. destruct (Nat.eqb_spec e0 e) as [->|]; [|apply BM]. simpl. unfold upd.
+    destruct (Nat.eqb_spec l0 l) as [->|]; rewrite BM; lia.
   - intros e0 l0. unfold upd. destruct (e0 =? e); [|apply BT]. simpl. rewrite !BT. reflexivity.
   - intros e0 S j Q U J. unfold upd. destruct (Nat.eqb_spec e0 e) as [->|]; [|apply BP; assumption]. simpl.
     destruct (S =? l); [|apply BP; assumption]. destruct j as [|[|j]]; [lia | rewrite V; lia | apply BP; [assumption | lia]].
@@ -235,7 +237,8 @@ Definition all_since (s : spec m) (n : counts) (base : bases) : Prop := forall k
   since k e (conts m (s_shared m s) e) (s_hist m s e) n base.
 
 Lemma since_fewer : forall k e fs fs' H n base, since k e fs H n base ->
-  (forall rest, In (place (epochs k), rest) fs' -> exists s rest', In (place (epochs k), rest') fs /\ (rest' = s :: rest \/ rest' = rest)) ->
+  (forall rest, In (place (epochs k), rest) fs' -> exists s rest', In (place (epochs k), rest') fs /\
+    (rest' = s :: rest \/ rest' = rest)) ->
   (n k e = every (epochs k) -> In (place (epochs k)) (loops fs) -> In (place (epochs k)) (loops fs')) ->
   since k e fs' H n base.
 Proof.
@@ -263,7 +266,8 @@ Proof.
         apply (good_not_inner m W _ _ _ _ G'). rewrite <- El. apply F. assumption.
       * intros _. left. symmetry. exact El.
     + split; [lia|]. split; [|split; [|split; [assumption|]]].
-      * intros l0 R0. rewrite <- (U l0 R0). destruct (in_dec Nat.eq_dec p (loops ((l, body P e l) :: (x, s :: rest) :: fs))) as [A|A].
+      * intros l0 R0. rewrite <- (U l0 R0). destruct (in_dec Nat.eq_dec p
+        (loops ((l, body P e l) :: (x, s :: rest) :: fs))) as [A|A].
         -- destruct A as [A|A]; [simpl in A; congruence|]. apply upto_before. destruct (Nat.eq_dec (n k e) 0) as [Q|]; [|lia].
            exfalso. apply loops_in in A. destruct A as [r' A]. assert (Er := Z Q _ A). subst r'.
            destruct A as [A|A]; [inversion A|].

@@ -9,7 +9,8 @@ From Mpkc Require Import Arithmetic Program Machine Registers Owed Retirement Bi
 
 Definition A : loop := 1.  Definition B : loop := 2.  Definition Then : loop := 3.  Definition Else : loop := 4.
 Definition P : instr := 0.  Definition X : instr := 1.
-Definition C0 : instr := 2.  Definition C1 : instr := 3.  Definition C2 : instr := 4.  Definition C3 : instr := 5.  Definition Y : instr := 6.
+Definition C0 : instr := 2.  Definition C1 : instr := 3.  Definition C2 : instr := 4.  Definition C3 : instr := 5.
+Definition Y : instr := 6.
 
 Definition example_tree : list tree :=
   [TLoop A [TInstr 1 C1; TLoop B [TInstr 0 P; TInstr 0 X; TInstr 1 C2]; TIf Then Else [TInstr 1 C3] [TInstr 0 Y]; TInstr 1 C0]].
@@ -202,14 +203,16 @@ Lemma few_entries : forall w s s', run (spec_step example) s w s' ->
 Proof.
   induction 1 as [s|s a s1 w s2 ST RN IH]; intros e l; simpl; [lia|]. specialize (IH e l).
   enough (entries (s_hist example s1 e) l <= entries (s_hist example s e) l + 1) by lia.
-  inversion ST as [s0 a0 sh' CS EN]; subst. destruct a; simpl; try lia. unfold upd, entries, enter_hist. destruct (e =? e0) eqn:Ee; [|lia].
+  inversion ST as [s0 a0 sh' CS EN]; subst. destruct a; simpl; try lia. unfold upd, entries, enter_hist.
+    destruct (e =? e0) eqn:Ee; [|lia].
   apply Nat.eqb_eq in Ee. subst. destruct (_ && _ && _); lia.
 Qed.
 Lemma example_fits : forall w s, run (spec_step example) begins w s -> length w < 1000 -> fits example M s.
 Proof.
   intros w s RN L e. assert (MB := M_big).
   assert (EB : forall l, entries (s_hist example s e) l < 1001).
-  { intro l. assert (H := few_entries _ _ _ RN e l). assert (entries hist_start l <= 1) by (destruct l; simpl; auto). simpl in H. lia. }
+  { intro l. assert (H := few_entries _ _ _ RN e l). assert (entries hist_start l <= 1) by (destruct l; simpl; auto).
+    simpl in H. lia. }
   split; [intro l; specialize (EB l); lia|]. intro p.
   assert (N_of example p <= 2).
   { destruct p as [|[|[|[|[|[|[|p]]]]]]]; try (vm_compute; lia). }

@@ -103,7 +103,8 @@ Lemma small_bounded : forall s, small s = true -> bounded s.
 Proof.
   intros s SM e He. unfold small in SM. rewrite forallb_forall in SM. assert (Ie : In e [0; 1]) by (simpl; lia).
   specialize (SM e Ie). rewrite andb_true_iff in SM. destruct SM as [S1 S3]. apply Nat.ltb_lt in S1. split; [assumption|].
-  intros l i Hl L. rewrite forallb_forall in S3. specialize (S3 l Hl). rewrite forallb_forall in S3. apply Nat.leb_le, S3. simpl. lia.
+  intros l i Hl L. rewrite forallb_forall in S3. specialize (S3 l Hl). rewrite forallb_forall in S3.
+    apply Nat.leb_le, S3. simpl. lia.
 Qed.
 Lemma meets_grow : forall x b x' e S i l, meets x b x' -> s_hist kept (fst x) e S i l <= s_hist kept (fst x') e S i l.
 Proof.
@@ -170,7 +171,8 @@ Definition came_to (w : list (label + nat)) (sh : shared kept) :=
   (meetings w, map (fun e => (conts kept sh e, in_flight kept sh e)) [0; 1],
    map (count_occ Nat.eq_dec (datapath kept sh)) [P; X; C2; C0; C1; C3; Y]).
 Definition looked_at (r : list (label + nat) * state) := (came_to (fst r) (s_shared kept (fst (snd r))), small (fst (snd r))).
-Lemma looked_right : forall r x, looked_at r = (x, true) -> came_to (fst r) (s_shared kept (fst (snd r))) = x /\ bounded (fst (snd r)).
+Lemma looked_right : forall r x, looked_at r = (x, true) -> came_to (fst r) (s_shared kept (fst (snd r))) = x /\
+  bounded (fst (snd r)).
 Proof. unfold looked_at. intros r x E. split; [congruence | apply small_bounded; congruence]. Qed.
 Theorem epochs_in_words : exists w z, run word_steps (impl_start kept [] (fun _ _ => 0), no_counts) w z /\
   came_to w (i_shared kept (fst z)) = (3, [([(top, [])], []); ([(top, [])], [])], [6; 6; 6; 3; 3; 2; 1]).

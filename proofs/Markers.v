@@ -30,10 +30,12 @@ Notation issued done q := (done ++ map fst q).
 Lemma marker_placed : In (Instr k) (body P here S) /\ loop_of P k = S.
 Proof.
   destruct (m_behind _ _ _ MK) as (pre & X & mid & post & B & E & _).
-  assert (I : In (Instr k) (body P here S)) by (rewrite E; apply in_or_app; right; right; apply in_or_app; right; left; reflexivity).
+  assert (I : In (Instr k) (body P here S)) by (rewrite E; apply in_or_app; right; right; apply in_or_app; right;
+    left; reflexivity).
   split; [exact I | apply (wf_instr _ W _ _ _ I)].
 Qed.
-Lemma marker_over : exists B, In B (children (body P here S)) /\ B <> top /\ parent P B = S /\ under P B Q /\ under P S Q /\ depth P S < depth P Q.
+Lemma marker_over : exists B, In B (children (body P here S)) /\ B <> top /\ parent P B = S /\ under P B Q /\
+  under P S Q /\ depth P S < depth P Q.
 Proof.
   destruct (m_behind _ _ _ MK) as (pre & X & mid & post & B & E & HB & U).
   assert (I : In B (children (body P here S))) by (rewrite E; apply child_in; assumption).
@@ -84,7 +86,8 @@ Proof.
   rewrite Nat.add_0_r. exact C0.
 Qed.
 Definition in_order (s : spec m) (t : impl m) : Prop := exists done,
-  ordered m here (conts m (s_shared m s) here) (in_flight m (s_shared m s) here) (entries (s_hist m s here)) (s_retired m s) (i_sema m t) done /\
+  ordered m here (conts m (s_shared m s) here) (in_flight m (s_shared m s) here) (entries (s_hist m s here))
+    (s_retired m s) (i_sema m t) done /\
   covered (s_hist m s here) (issued done (in_flight m (s_shared m s) here)).
 
 Lemma marker_issue : forall rest fs q H R sema done r, ordered m here ((S, Instr k :: rest) :: fs) q (entries H) R sema done ->
@@ -105,7 +108,8 @@ Lemma marker_enter : forall x s rest l fs q H R sema done r, ordered m here ((x,
 Proof.
   intros x s rest l fs q H R sema done r O C HC CV v z E.
   set (fs' := (l, body P here l) :: (x, s :: rest) :: fs). assert (G := enter_good _ _ _ _ _ _ _ _ _ _ C HC).
-  assert (CP := CV v z E). enough (EQ : upto (enter_hist (loops fs') l H) S (count v k) Q = upto H S (count v k) Q) by (rewrite EQ; exact CP).
+  assert (CP := CV v z E). enough (EQ : upto (enter_hist (loops fs') l H) S (count v k) Q = upto H S (count v k) Q) by
+    (rewrite EQ; exact CP).
   apply upto_ext. intros n Hn. unfold enter_hist. destruct (Nat.eqb_spec Q l) as [El|]; [|simpl; lia].
   destruct (mem S (loops fs')) eqn:M; [|simpl; lia]. apply mem_in in M. simpl.
   destruct marker_over as (B & IB & BT & BP & BU & UQ & D).
@@ -139,7 +143,8 @@ Proof.
   (destruct (Nat.eq_dec here e) as [Ee|N]; [subst e; rewrite ?upd_same | rewrite ?upd_other by assumption]);
   try (rewrite H0 in C, O); try (exists done; split; assumption).
   - destruct (entered_child _ _ _ H1) as [HC NI]. exists done. split.
-    + eapply ordered_counts; [|eapply ordered_enter; eauto; eapply enter_good; eauto]. intro l'. cbv beta. eapply enter_entries; eauto.
+    + eapply ordered_counts; [|eapply ordered_enter; eauto; eapply enter_good; eauto]. intro l'. cbv beta.
+      eapply enter_entries; eauto.
     + eapply marker_enter; eauto.
   - exists done. split; [eapply ordered_next; eauto; discriminate | assumption].
   - exists done. split; [|assumption]. eapply ordered_back; eauto.
@@ -156,7 +161,8 @@ Proof.
     rewrite map_app in *. exact CV.
   - rewrite H0 in O, CV. exists (done ++ [i]). split; [eapply ordered_retire; eauto|].
     rewrite <- app_assoc. exact CV.
-  - exists done. split; [|assumption]. apply ordered_elsewhere; [assumption|]. intro Ei. apply N. rewrite <- Ei. eapply EN. exact H0.
+  - exists done. split; [|assumption]. apply ordered_elsewhere; [assumption|]. intro Ei. apply N. rewrite <- Ei.
+    eapply EN. exact H0.
 Qed.
 Lemma in_order_run : forall d c w s, run (spec_step m) (spec_start m d c) w s -> exists t,
   related m keeps_trip s t /\ in_order s t.
@@ -199,7 +205,8 @@ Qed.
 (** A consumer that waits for the marker, [distance] iterations back of S, is not too early for the producer: not for a
     dependency at this distance, nor for one that asks for a part of that iteration. Engines agree on the iterations. *)
 Theorem marker_safety : forall d0 c0 w s c x b s', run (spec_step m) (spec_start m d0 c0) w s ->
-  spec_step m s (Issue (engine_of P c) c) s' -> In x (deps m c) -> producer x = k -> carrier x = S -> clamp x = None -> within x = true ->
+  spec_step m s (Issue (engine_of P c) c) s' -> In x (deps m c) -> producer x = k -> carrier x = S ->
+  clamp x = None -> within x = true ->
   producer b = p -> carrier b = S -> distance b = distance x -> within b = true ->
   (forall n, upto (s_hist m s (engine_of P c)) S n Q <= upto (s_hist m s here) S n Q) ->
   satisfied m (s_hist m s (engine_of P c)) (s_retired m s) b.

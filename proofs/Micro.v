@@ -166,7 +166,8 @@ Proof.
     exists st', codes'. split; [assumption|]. econstructor; [apply micro_set; eassumption | assumption].
   - destruct CO as (ds' & -> & ET & CO). inversion FA; subst.
     destruct (IH sh sema st (upd codes e code) e r ds') as (st' & codes' & A & B); rewrite ?upd_same; auto.
-    exists st', codes'. split; [assumption|]. econstructor; [eapply micro_wait; [eassumption | rewrite ET; assumption] | assumption].
+    exists st', codes'. split; [assumption|]. econstructor; [eapply micro_wait;
+      [eassumption | rewrite ET; assumption] | assumption].
 Qed.
 
 Lemma issues_at : forall sh a sh' e x i rest fs, shared_step m sh a sh' -> mover a = Some e ->
@@ -270,7 +271,8 @@ Theorem micro_same_traces : forall d c w sh,
   (exists s, run (spec_step m) (spec_start m d c) w s /\ s_shared m s = sh) <->
   (exists u, micro_run (micro_start d c) w u /\ u_shared u = sh).
 Proof.
-  intros. destruct micro_bisimulation as (ST & EQ & _). assert (R0 : run (spec_step m) (spec_start m d c) [] (spec_start m d c)) by constructor.
+  intros. destruct micro_bisimulation as (ST & EQ & _). assert
+    (R0 : run (spec_step m) (spec_start m d c) [] (spec_start m d c)) by constructor.
   split.
   - intros (s & RN & <-). destruct (micro_forward _ _ _ _ _ _ _ R0 (ST d c) RN) as (u & A & B). exists u. split; [assumption|].
     symmetry. auto.

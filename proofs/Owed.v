@@ -65,7 +65,8 @@ Proof.
   - injection HS as ES _. apply (under_depth m W) in UA. rewrite ES in UA. lia.
   - destruct (good_inner m W _ _ G _ _ _ eq_refl _ _ HS) as (y & s & t & -> & YC & YT & YP & YU).
     assert (y = A) by (eapply (under_same m W); eauto; rewrite DA, (wf_depth _ W y YT), YP; reflexivity). subst y.
-    destruct (good_suffix m _ _ G _ _ (or_intror HS)) as [p Ep]. rewrite EB in Ep. assert (NC := wf_children _ W e S). rewrite EB in NC.
+    destruct (good_suffix m _ _ G _ _ (or_intror HS)) as [p Ep]. rewrite EB in Ep. assert (NC := wf_children _ W e S).
+      rewrite EB in NC.
     assert (after = t) by exact (same_rest A (If a b) s pre after p t NC HA YC Ep). subst t.
     assert (E2 : (pre ++ [If a b]) ++ after = (p ++ [s]) ++ after) by (rewrite <- !app_assoc; exact Ep).
     apply app_inv_tail, app_inj_tail in E2. destruct E2 as [_ <-].
@@ -90,7 +91,8 @@ Lemma carrier_trip : 1 <= trip m H (carrier d) /\ 1 <= entries H (carrier d).
 Proof. split; [apply (c_trip _ _ _ _ _ _ C) | apply (c_active _ _ _ _ _ _ C)]; apply issue_active, US. Qed.
 Lemma carrier_over : under (carrier d) Q.
 Proof.
-  destruct AL as [PS _ _|? ? ? ? ?|pre X after B ? ? BT BP BU ? ? ? ? ?|pre a b after A B ? ? EB HA HB ? ? UB ? ?|? ? ? ?|z ? ? ? ? ? ?];
+  destruct AL as [PS _ _|? ? ? ? ?|pre X after B ? ? BT BP BU ? ? ? ? ?|pre a b after A B ? ? EB HA HB ? ? UB ? ?|? ?
+    ? ?|z ? ? ? ? ? ?];
     try assumption.
   - rewrite PS. constructor.
   - rewrite <- BP. apply (under_parent m); assumption.
@@ -114,7 +116,8 @@ Proof.
   assert (F : (if masked d then isGT (value (trips r) (carrier d)) (distance d) else 1) =
     if within d && (trip m H (carrier d) <=? distance d) then 0 else 1).
   { destruct (masked d) eqn:MK.
-    - rewrite (r_trip _ _ _ _ _ _ C) by (apply KT; left; auto). apply andb_true_iff in MK. destruct MK as [-> _]. unfold isGT. simpl.
+    - rewrite (r_trip _ _ _ _ _ _ C) by (apply KT; left; auto). apply andb_true_iff in MK. destruct MK as [-> _].
+      unfold isGT. simpl.
       destruct (Nat.ltb_spec (distance d) (trip m H (carrier d))), (Nat.leb_spec (trip m H (carrier d)) (distance d)); lia.
     - apply andb_false_iff in MK. destruct MK as [-> | MK]; [reflexivity|]. apply Nat.ltb_ge in MK.
       rewrite (proj2 (Nat.leb_gt _ _)) by lia. rewrite andb_false_r. reflexivity. }

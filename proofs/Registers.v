@@ -287,7 +287,8 @@ Proof.
     + rewrite (wf_parent_top _ W), (proj2 (Nat.eqb_neq top l)) by congruence. exact SAME.
     + destruct (Nat.eqb_spec (parent S) l) as [E|]; [|exact SAME].
       assert (NQ : Q <> l) by (intros ->; apply under_depth in U; rewrite (wf_depth _ W S NT), E in U; lia).
-      assert (X := enter_upto S Q U). rewrite !enter_entries, (proj2 (Nat.eqb_neq S l)), (proj2 (Nat.eqb_neq Q l)) in X by assumption.
+      assert (X := enter_upto S Q U). rewrite !enter_entries, (proj2 (Nat.eqb_neq S l)),
+        (proj2 (Nat.eqb_neq Q l)) in X by assumption.
       rewrite !Nat.add_0_r in X. rewrite Nat.min_0_r, Nat.sub_0_r, X. apply (r_mono _ _ _ _ I0).
 Qed.
 

@@ -144,12 +144,15 @@ Proof.
     - exists k0. split; [assumption|]. split; congruence.
     - exists k'. split; [apply Hi; apply in_flat_map; eauto | auto]. }
   induction s as [|s IH]; intros [e i|l b|x y a b] up n k Hs Hk; simpl in *; try lia; try tauto.
-  - destruct Hk as [<-|Hk]; [auto|]. right. apply (L s b l n (Block l up n b :: flat_map (blocks1 l (S n)) b)); auto; [lia | intros z Hz; right; exact Hz|].
+  - destruct Hk as [<-|Hk]; [auto|]. right. apply (L s b l n (Block l up n b :: flat_map (blocks1 l (S n)) b)); auto;
+    [lia | intros z Hz; right; exact Hz|].
     eexists. split; [left; reflexivity | auto].
   - destruct Hk as [<-|Hk]; [auto|]. apply in_app_or in Hk. destruct Hk as [Hk|[<-|Hk]]; [| auto |]; right.
-    + apply (L s a x n (Block x up n a :: flat_map (blocks1 x (S n)) a ++ Block y up n b :: flat_map (blocks1 y (S n)) b)); auto; [lia | intros z Hz; right; apply in_or_app; auto|].
+    + apply (L s a x n (Block x up n a :: flat_map (blocks1 x (S n)) a ++ Block y up n b ::
+      flat_map (blocks1 y (S n)) b)); auto; [lia | intros z Hz; right; apply in_or_app; auto|].
       eexists. split; [left; reflexivity | auto].
-    + apply (L s b y n (Block x up n a :: flat_map (blocks1 x (S n)) a ++ Block y up n b :: flat_map (blocks1 y (S n)) b)); auto; [lia | intros z Hz; right; apply in_or_app; right; right; exact Hz|].
+    + apply (L s b y n (Block x up n a :: flat_map (blocks1 x (S n)) a ++ Block y up n b ::
+      flat_map (blocks1 y (S n)) b)); auto; [lia | intros z Hz; right; apply in_or_app; right; right; exact Hz|].
       exists (Block y up n b). split; [right; apply in_or_app; right; left; reflexivity | auto].
 Qed.
 Lemma block_around : forall k, In k (blocks p) -> name k <> top ->

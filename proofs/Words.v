@@ -119,7 +119,8 @@ Lemma word_owed_value : forall r y d, (forall l, mono y l = mono r l mod M) -> (
   (restarts = false -> loop_of P (producer d) = carrier d -> clamp d = None -> history d = false -> mask m r d = 1 ->
     back_by r d <= value (mono r) (carrier d)) ->
   (clamp d <> None -> started r (carrier d) (distance d) (loop_of P (producer d)) < M /\
-    started r (carrier d) (distance d + 1) (loop_of P (producer d)) <= started r (carrier d) (distance d) (loop_of P (producer d))) ->
+    started r (carrier d) (distance d + 1) (loop_of P (producer d)) <=
+      started r (carrier d) (distance d) (loop_of P (producer d))) ->
   word_mul M (mask m y d) (word_owed y d) = mask m r d * owed m r d.
 Proof.
   intros r y d WM WT WP WS HK MB FO FM FT LE CL.
@@ -153,7 +154,8 @@ Proof.
     rewrite EO. unfold word_mul. apply Nat.mod_small. lia.
 Qed.
 
-Lemma threshold_value : forall y p w, word_mul M (mask m y p) (word_owed y p) = w -> 1 <= K_of m (producer p) <= N_of m (producer p) ->
+Lemma threshold_value : forall y p w, word_mul M (mask m y p) (word_owed y p) = w -> 1 <= K_of m (producer p) <=
+  N_of m (producer p) ->
   N_of m (producer p) * w < M -> word_wait y p = threshold (N_of m (producer p)) (K_of m (producer p)) w.
 Proof. intros y p w E HK B. unfold word_wait. rewrite E. apply word_threshold_exact; [lia | assumption | assumption]. Qed.
 
