@@ -11,7 +11,7 @@ from functools import cached_property
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from mpkc.auto import UNLIMITED, Budget, Choice, choose
+from mpkc.auto import UNLIMITED, Budget, Choice, choose_among
 from mpkc.dialects import sem, tile
 from mpkc.dialects.diagnostics import OpError, describe, verify
 from mpkc.dialects.engine import engine_of, is_instruction, label_of
@@ -31,6 +31,7 @@ from mpkc.passes.sem_rematerialize import rematerialize
 from mpkc.passes.sem_simplify import simplify
 from mpkc.passes.sem_sink_steps import sink_steps
 from mpkc.passes.sem_unroll import unroll
+from mpkc.passes.sem_unroll_by import unroll_by, unrolled_by
 from mpkc.passes.sem_use_indices import use_indices
 from mpkc.passes.semaphores.needs import MOST_HISTORY
 from mpkc.passes.semaphores.plan import Plan
@@ -117,8 +118,8 @@ def compile_program(
         return _Fitting(candidate, choice.kind, machine, counters, style).run()
 
     prepared = with_dependencies(program, kind, machine)
-    choice = choose(prepared, machine, fitted, budget)
-    chosen = choice.given_to(prepared, machine.dma.queues if machine.dma else ())
+    best, choice = choose_among([prepared, *unrolled_by(prepared, budget.unroll)], machine, fitted, budget)
+    chosen = choice.given_to(best, machine.dma.queues if machine.dma else ())
     check_rules(chosen, chosen.argument_names)
     return _verified(fitted(chosen, choice))
 
@@ -175,6 +176,7 @@ def with_dependencies(program: EngineProgram, kind: str, machine: Machine) -> En
     prepared = program.clone()
     if any(isinstance(op, TileInstruction) for op in prepared.walk()):
         extract_dependencies(prepared)
+    unroll_by(prepared)
     if kind == "unrolled" or any(_kind(op) == "unrolled" for op in prepared.walk()):
         unroll(prepared, kind == "unrolled")
     return prepared

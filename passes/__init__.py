@@ -21,6 +21,7 @@ PASSES = {
     "tgraph-unpack": "UnpackPass",
     "tile-extract-dependencies": "ExtractDependenciesPass",
     "sem-unroll": "UnrollPass",
+    "sem-unroll-by": "UnrollByPass",
     "sem-order-transfers": "OrderTransfersPass",
     "sem-allocate": "AllocatePass",
     "sem-lower-views": "LowerViewsPass",

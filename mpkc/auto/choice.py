@@ -26,10 +26,12 @@ class Budget:
     Attributes:
         semaphores: in all.
         registers: that synchronization adds on an engine.
+        unroll: copies of the body of an innermost loop.
     """
 
     semaphores: int | None = None
     registers: int | None = None
+    unroll: int = 1
 
     def over(self, semaphores: int, registers: int) -> int:
         """How many semaphores and registers are too many."""
@@ -39,7 +41,9 @@ class Budget:
             if most is not None
         )
 
-    def __str__(self) -> str:
+    @property
+    def limits(self) -> str:
+        """The semaphores and registers that may be used, where they are limited."""
         limits = (("semaphore", self.semaphores), ("register", self.registers))
         return " and ".join(counted(most, what) for what, most in limits if most is not None)
 

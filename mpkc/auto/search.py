@@ -68,6 +68,24 @@ def choose(program: EngineProgram, machine: Machine, compile_: Compile, budget: 
     return search.found()
 
 
+def choose_among(
+    programs: Sequence[EngineProgram], machine: Machine, compile_: Compile, budget: Budget
+) -> tuple[EngineProgram, Choice]:
+    """The fastest of programs that do the same, and the choice for it.
+
+    Raises:
+        OpError: as `choose` does for the first, where it does for all.
+    """
+    searches = [Search(program, machine, compile_, budget) for program in programs]
+    for search in searches:
+        search.run()
+    best = searches[0]
+    for search in searches[1:]:
+        if search.fits and (not best.fits or search.cost(search.best).beats(best.cost(best.best), 0)):
+            best = search
+    return best.program, best.found()
+
+
 class Search:
     """Simulates candidates, each once.
 
@@ -98,11 +116,17 @@ class Search:
         """Try candidates until nothing helps."""
         plain = [Choice(kind, lean=True, latest={}) for kind in PLAIN]
         sharing, fastest = plain[:2], self.least(plain)
-        for choice in (*sharing, fastest) if self.budget != UNLIMITED else (sharing[0], fastest):
+        for choice in (*sharing, fastest) if self.budget.limits else (sharing[0], fastest):
             for self.price in PRICES:
                 choice = self.climb(choice)
                 if not self.cost(choice).over:
                     break
+
+    @property
+    def fits(self) -> bool:
+        """Whether the best choice comes to an end within the budget."""
+        cost = self.cost(self.best)
+        return cost != NOTHING and not cost.over
 
     def found(self) -> Choice:
         """The best choice; raises OpError where there is none."""
@@ -112,8 +136,8 @@ class Search:
         if cost.over:
             raise OpError(
                 self.program,
-                f"no choice of semaphores was found within {self.budget}: the nearest takes "
-                f"{Budget(cost.semaphores, cost.registers)}: {cost.over} too many",
+                f"no choice of semaphores was found within {self.budget.limits}: the nearest takes "
+                f"{Budget(cost.semaphores, cost.registers).limits}: {cost.over} too many",
             )
         return self.best
 

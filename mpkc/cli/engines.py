@@ -35,7 +35,7 @@ def semaphore_options(function: F) -> F:
             metavar="LIMITS",
             callback=_keep_budget,
             expose_value=False,
-            help="Of auto: semaphores=N,registers=N or one of them.  [default: what the device has]",
+            help="Of auto: semaphores=N,registers=N,unroll=N or some of them.  [default: the device's, unroll=1]",
         ),
         click.option("--counters", metavar="TYPE", help="Of semaphores, such as ui8.  [default: the device's]"),
         click.option("--device", default="generic", show_default=True, metavar="NAME", help="A machine description."),
@@ -83,8 +83,8 @@ def _keep_budget(ctx: click.Context, parameter: click.Parameter, text: str | Non
         return
     items = [item.partition("=")[::2] for item in text.split(",")]
     limits = {name.strip(): value.strip() for name, value in items}
-    if not limits.keys() <= {"semaphores", "registers"} or not all(map(str.isdecimal, limits.values())):
-        raise click.BadParameter(f"{text!r}: use semaphores=N,registers=N or one of them", ctx, parameter)
+    if not limits.keys() <= {"semaphores", "registers", "unroll"} or not all(map(str.isdecimal, limits.values())):
+        raise click.BadParameter(f"{text!r}: use semaphores=N,registers=N,unroll=N or some of them", ctx, parameter)
     ctx.meta[BUDGET] = Budget(**{name: int(value) for name, value in limits.items()})
 
 

@@ -1,7 +1,6 @@
 """Unrolled programs wait for exactly what the programs before did."""
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import Counter
 from itertools import count
 from random import Random
 from typing import Any
@@ -12,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sem_figures import FIG5
 from sem_programs import programs
+from unrolled_programs import needs, static, values_of_copies
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
 from mpkc.dialects.diagnostics import OpError, verify
@@ -20,8 +20,7 @@ from mpkc.dialects.sem_maxima import maxima_of
 from mpkc.dialects.sem_structure import Structure, structure_of
 from mpkc.parsing import new_context, parse_module
 from mpkc.passes.sem_unroll import unroll
-from mpkc.runtime.bindings import Bindings
-from mpkc.runtime.reference.sem import Trace, run_program
+from mpkc.runtime.reference.sem import run_program
 from mpkc.runtime.reference.tile import run_kernel
 
 CONTEXT = new_context()
@@ -301,60 +300,6 @@ def test_values_keep_their_maxima_and_labels_stay_unique():
     verify(loaded.parent_op())
     assert maxima_of(loaded) == {"V.0": 7, "V.1": 7}
     assert [i.label for i in structure_of(loaded).instructions] == ["P.1", "V.0", "P.0", "V.1", "P.1_"]
-
-
-def static(text: str, arguments: dict[str, int | bool]) -> str:
-    """The text of a program with constants in place of its arguments."""
-    lines = [
-        f"%{name} = arith.constant {str(value).lower() if isinstance(value, bool) else f'{value} : index'}"
-        for name, value in arguments.items()
-    ]
-    head, rest = text.split(") {\n", 1)
-    left = [arg for arg in head.split("(")[1].split(", ") if arg[1:].split(" ")[0] not in arguments]
-    return f"sem.program @random({', '.join(left)}) {{\n" + "\n".join([*lines, rest])
-
-
-def needs(trace: Trace) -> dict[tuple, list[int]]:
-    """What each execution of a consumer needs: of each producer before unrolling, the place of the last on its engine.
-
-    Executions are told apart by their number among those of the instruction before.
-    """
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    on_engine: Counter[str] = Counter()
-    ordered: Counter[str] = Counter()
-    found: dict[tuple, list[int]] = {}
-    for execution in trace.executions:
-        places[execution.name].append(on_engine[execution.engine])
-        on_engine[execution.engine] += 1
-    for execution in trace.executions:
-        needed: Counter[str] = Counter()
-        for wait in execution.waits:
-            producer = wait.producer.split(".")[0]
-            if wait.owed:
-                needed[producer] = max(needed[producer], places[wait.producer][wait.owed - 1] + 1)
-        consumer = execution.name.split(".")[0]
-        found[consumer, ordered[consumer]] = sorted(needed.items())
-        ordered[consumer] += 1
-    return found
-
-
-class Shared(Sequence):
-    """The values of an instruction for all of its copies: each execution takes the next."""
-
-    def __init__(self, values: list):
-        self.values, self.left = values, iter(values)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, index: int):
-        return next(self.left)
-
-
-def values_of_copies(values: dict[str, Any], names: set[str]) -> Bindings:
-    shared = {name: Shared(value) for name, value in values.items() if not isinstance(value, int)}
-    given = {name: (value,) for name, value in values.items() if isinstance(value, int)}
-    return Bindings(given | {name: shared[name.split(".")[0]] for name in names if name.split(".")[0] in shared})
 
 
 def attempt(loaded: ProgramOp) -> ProgramOp | OpError:

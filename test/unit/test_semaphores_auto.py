@@ -129,8 +129,43 @@ def test_budgets_are_options(tmp_path):
 
     assert told("--semaphores", "auto", "--budget", "semaphores=2").count("\n.semaphore ") == 2
     assert "1 too many" in told("--semaphores", "auto", "--budget", "semaphores=1")
-    assert "use semaphores=N,registers=N" in told("--semaphores", "auto", "--budget", "semaphores=few")
+    assert "use semaphores=N,registers=N,unroll=N" in told("--semaphores", "auto", "--budget", "semaphores=few")
     assert "--budget goes with --semaphores auto" in told("--budget", "registers=2")
+
+
+UNROLLABLE = program(
+    "unrollable",
+    loop('sem.inst @A engine "e0" cost 10\nsem.inst @B engine "e1" cost 10 after [@A offset 0]\n', trips="c24"),
+).replace("%c3 =", "%c24 = arith.constant 24 : index\n  %c3 =")
+
+
+def test_it_unrolls_within_a_budget_only(tmp_path):
+    """A branch and the counters of an iteration take longer than what it does."""
+    given = parsed(UNROLLABLE)
+    times = {most: time_of(compile_program(given, "auto", GENERIC, budget=Budget(unroll=most))) for most in (1, 2, 5)}
+    assert times[5] < times[2] < times[1]
+    assert times[1] == time_of(compile_program(given, "auto", GENERIC))
+    compiled = compile_program(given, "auto", GENERIC, budget=Budget(unroll=5))
+    assert verify_compiled(compiled, written=False).ok
+    assert [label_of(op) for op in compiled.program.walk() if label_of(op)][:3] == ["A.0", "B.0", "A.1"]
+    path = tmp_path / "unrollable.mlir"
+    path.write_text(UNROLLABLE)
+    args = ["compile", str(path), "--target", "neuron", "--semaphores", "auto", "--budget", "unroll=4"]
+    assert "@B.3" in CliRunner().invoke(main, args).output
+
+
+def test_loops_are_unrolled_where_they_say_so():
+    given = parsed(UNROLLABLE.replace("\n}\n}", "\n} {unroll = 3}\n}"))
+    compiled = compile_program(given, "per-loop", GENERIC)
+    assert [label_of(op) for op in compiled.program.walk() if label_of(op)] == [
+        "A.0",
+        "B.0",
+        "A.1",
+        "B.1",
+        "A.2",
+        "B.2",
+    ]
+    assert verify_compiled(compiled, written=False).ok
 
 
 LONG = program("long", loop(PIPELINE.split("step %c1 {", 1)[1].rsplit("}", 2)[0], trips="c50000")).replace(
