@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpkc.runtime.machine import Formula, Limits, MachineError, SemaphoreType, Work, machine
+from mpkc.runtime.machine import Formula, InstructionCost, Limits, MachineError, SemaphoreType, Work, machine
 from mpkc.runtime.neuron.reader import read_isa
 from mpkc.runtime.neuron.simulator import simulate
 from mpkc.semaphores import counters_of
@@ -56,6 +56,25 @@ def test_the_public_figures(name: str) -> None:
     transfer = found.cost_of("transfer").transfer
     assert transfer is not None
     assert transfer.byte == pytest.approx(1 / (16 * rate), rel=1e-3)
+    assert found.cost_of("transfer").latency == Formula(fixed=(600 + 740) / 2 + (120 + 200) / 2)
+    assert found.rates is not None
+    assert found.rates.bytes == 16 * rate
+    assert found.rates.flops == pytest.approx(2 * 128 * 128 * clocks[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["trn1", "trn3"])
+def test_generations_differ_in_clocks_memory_and_rates_alone(name: str) -> None:
+    """Costs, and formulas in cycles, are those of trn2; so are transfers, but for the time of a byte."""
+    found, trn2 = machine(name), machine("trn2")
+
+    def as_fast(cost: InstructionCost) -> InstructionCost:
+        byte = trn2.cost_of("transfer").transfer.byte
+        return replace(cost, transfer=replace(cost.transfer, byte=byte)) if cost.transfer else cost
+
+    other = {each: getattr(trn2, each) for each in ("name", "description", "clocks", "rates", "sources")}
+    memories = {**found.memories, "near": trn2.memories["near"]}
+    instructions = {key: as_fast(cost) for key, cost in found.instructions.items()}
+    assert replace(found, **other, memories=memories, instructions=instructions) == trn2
 
 
 def test_generic_has_neither_clocks_nor_shared_engines() -> None:
