@@ -97,6 +97,10 @@ class Plan:
         intervals = Intervals(self.structure.program)
         return {loop: always(loop, intervals) for loop in self.structure.loops}
 
+    def shares_engine(self, producer: Source) -> bool:
+        """Whether a producer is to share the semaphore of its engine, which is counted in closed form alone."""
+        return self.kinds.of_source(producer, self.barriers) == "per-engine"
+
     def waits_of(self, engine: str) -> Iterator[Need]:
         """What the sources of an engine wait for."""
         return (need for source, needs in self.waits.items() if source.engine == engine for need in needs)
@@ -142,9 +146,10 @@ def _plan(structure: Structure, kind: str, choices: Choices, exact: bool) -> Pla
     sources = {instruction.op: source_of(instruction) for instruction in structure.instructions}
     kinds = Kinds(structure, kind, choices)
     plan = Plan(structure, sources, kinds, find_barriers(structure, kinds.of_loop))
-    most, shifted = choices.history, choices.shifted
     for edge in structure.edges:
-        need = need_of(edge, sources[edge.consumer.op], sources[edge.producer.op], plan.needs, exact, most, shifted)
+        producer = sources[edge.producer.op]
+        shifted = 0 if plan.shares_engine(producer) else choices.shifted
+        need = need_of(edge, sources[edge.consumer.op], producer, plan.needs, exact, choices.history, shifted)
         if need is not None:
             plan.needs.all.append(need)
     _settle(plan)
@@ -238,7 +243,9 @@ def _least(plan: Plan, needs: list[Need]) -> list[Need]:
     """
     last: dict[tuple[object, ...], Need] = {}
     if plan.kinds.choices.shifted:
-        needs = slid(without_dominated(known_before(needs, plan)), plan.trips)
+        shared = [need for need in needs if plan.shares_engine(need.producer)]
+        others = [need for need in needs if not plan.shares_engine(need.producer)]
+        needs = shared + slid(without_dominated(known_before(others, plan)), plan.trips)
     for need in joined(without_dominated(needs)):
         producer = need.producer
         alike = (producer.engine, producer.loop, need.form, need.loop, need.k, need.inner, need.d, need.earlier)

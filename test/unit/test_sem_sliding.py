@@ -101,3 +101,13 @@ def test_loop_that_is_entered_once(kind: str, counters: str) -> None:
 def test_masks_stay_where_they_are_asked_for() -> None:
     _, made = allocated(ALONE, "si32", shifted=0)
     assert forms(made) == [Form.BACK]
+
+
+@pytest.mark.parametrize("shifted", [0, 3])
+def test_semaphores_of_engines_are_kept(shifted: int) -> None:
+    """They are counted in closed form, which has no history; what came before the loop counts on the same semaphore."""
+    first = 'sem.inst @Z engine "e0" cost 1\n      scf.for %a'
+    text = ALONE.replace("scf.for %a", first, 1).replace("[@E offset 2]", "[@E offset 2, @Z offset 0]")
+    program, made = allocated(text, "si32", "per-engine", shifted)
+    assert list(made.plan.groups.all) == ["e0.all", "e1.all"]
+    expect_right(program, made)
