@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from mpkc.bench import table2
 from mpkc.bench.kernels import KERNELS, Kernel
 from mpkc.bench.paper import paper_rows
-from mpkc.bench.rows import Row, Sensitivity, Table2
+from mpkc.bench.rows import Refused, Row, Sensitivity, Table2
 from mpkc.bench.table2 import bench_table2
 from mpkc.bench.table2_svg import COLOURS, chart
-from mpkc.bench.variations import FACTORS, scaled_transfers, variations
+from mpkc.bench.variations import scaled_transfers, variations
 from mpkc.cli import main
 from mpkc.runtime.machine import Work, machine
 
@@ -106,7 +106,8 @@ def test_what_costs_more_takes_longer(small: Kernel) -> None:
         after = table2.time_of(built, each.machine)
         assert (after <= before) if each.factor < 1 else (after >= before), each.parameter
     parameters = {each.parameter for each in variations(TRN2)}
-    assert parameters >= {"register", "wait", "signal", "barrier", "cycles of tensor", "time of transfers"}
+    assert parameters >= {"register", "branch", "wait", "signal", "barrier"}
+    assert parameters >= {"cycles of tensor", "latency of transfers", "time of transfers"}
 
 
 def test_transfers_can_be_changed_alone() -> None:
@@ -121,7 +122,7 @@ def test_sensitivity(small: Kernel) -> None:
     result = bench_table2(TRN2, sensitivity=True)
     found = result.sensitivity
     parameters = {each.parameter for each in found}
-    assert len(found) == len(FACTORS) * len(parameters)
+    assert [each.factor for each in found] == [0.75, 1.25] * len(parameters)
     assert "cycles of vector" in parameters
     assert "cycles of tensor" not in parameters  # there is no such engine in the program
     kinds = {"barrier", "auto", result.best("add_many_loop").kind}
@@ -185,6 +186,18 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "program": "add_many_loop", "kind": "per-loop", "latency": 0.25, "code_bytes": 1740, "registers": 3,
         "semaphores": 4,
     }  # fmt: skip
+
+
+def test_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can't be has a line too."""
+    refused = [Refused("add_many_loop", "unrolled", "its loop has no end that is known")]
+    monkeypatch.setattr(table2, "bench_table2", lambda device, *_: Table2(device.name, ROWS, refused))
+    shown = CliRunner().invoke(main, ["bench", "semaphores", "--device", "trn1"]).stdout
+    assert re.search(r"^ +unrolled +n/a", shown, re.MULTILINE)
+    assert "times are those of trn1" in shown
+    answer = json.loads(CliRunner().invoke(main, ["bench", "semaphores", "--device", "trn3", "--json"]).stdout)
+    assert answer["device"] == "trn3"
+    assert [each["kind"] for each in answer["refused"]] == ["unrolled"]
 
 
 def test_the_chart() -> None:

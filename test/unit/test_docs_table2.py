@@ -21,8 +21,20 @@ STALE = "run `make table2`"
 
 
 def test_the_page_and_the_chart_are_what_the_json_says() -> None:
-    for name, text in TOOL.generated(TABLE, PAGE).items():
+    generated = TOOL.generated(TABLE, PAGE)
+    assert generated.keys() == {"table2.svg", "table2.md"}
+    for name, text in generated.items():
         assert (DOCS / name).read_text() == text, "run `make docs`"
+
+
+def test_the_page_has_its_tables() -> None:
+    """And shows the chart."""
+    tables = {"latency", "summary", "machine", "fit", "spent", "sensitivity"}
+    tables |= {f"engines {row.program}" for row in paper_rows()}
+    for name in tables:
+        (table,) = re.findall(rf"<!-- {name} -->\n(.*?)<!-- end -->", PAGE, re.DOTALL)
+        assert table.count("\n") >= 4, name
+    assert "(table2.svg)" in PAGE
 
 
 def test_every_program_is_there_with_every_kind() -> None:
