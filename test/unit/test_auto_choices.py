@@ -3,6 +3,7 @@ from one iteration to the next, waits in front of loops, barriers in one loop of
 
 from dataclasses import replace
 
+import pytest
 from sem_figures import loop, program
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import StringAttr
@@ -11,7 +12,7 @@ from mpkc.auto import Budget
 from mpkc.dialects.engine import label_of
 from mpkc.dialects.sem_streams import StreamOp, WaitOp
 from mpkc.parsing import parse_module
-from mpkc.runtime.machine import Machine, machine
+from mpkc.runtime.machine import Dma, Machine, machine
 from mpkc.runtime.neuron.simulator import simulate
 from mpkc.semaphores import Compiled, EngineProgram, compile_program
 
@@ -113,3 +114,35 @@ def test_the_wait_that_ends_last_comes_last() -> None:
     chosen = compile_program(parsed(program("two", loop(body))), "auto", GENERIC)
     waits = [op for op in chosen.streams.streams["e2"].walk() if isinstance(op, WaitOp)]
     assert [wait.producer_names for wait in waits] == [("Early",), ("Late",)]
+
+
+def test_thresholds_are_computed_again_within_a_budget_of_registers() -> None:
+    """Rather than kept, where registers are few; otherwise only barriers would need none."""
+    given = pairs(3, cost=40)
+    chosen = compile_program(given, "auto", SIGNED, budget=Budget(semaphores=2, registers=2))
+    assert chosen.emission.added_registers <= 2
+    assert time_of(chosen, SIGNED) < 0.3 * time_of(compile_program(given, "barrier", SIGNED), SIGNED)
+
+
+@pytest.mark.parametrize("semaphores", [3, 2])
+def test_transfers_take_turns_where_semaphores_are_few(semaphores: int) -> None:
+    """Which is better than barriers, that need one alone."""
+    device = replace(GENERIC, dma=Dma(16, ("e0",)))
+    loads = [f'sem.inst @L{k} engine "e0" cost 500 latency 900 after [@C offset 2]\n' for k in range(3)]
+    consumer = inst("C", "e1", *(f"@L{k} offset 0" for k in range(3)), cost=500)
+    given = parsed(program("loads", loop("".join(loads) + consumer)))
+    chosen = compile_program(given, "auto", device, budget=Budget(semaphores))
+    assert len(chosen.emission.program.semaphores) <= semaphores
+    assert time_of(chosen, device) < 0.8 * time_of(compile_program(given, "barrier", device), device)
+
+
+def test_producers_share_a_semaphore_where_that_costs_nothing() -> None:
+    """Though one more may be used."""
+    producers = [
+        inst(f"{name}{k}", engine, f"@C{k} offset 1") for name, engine in (("P", "e0"), ("Q", "e3")) for k in range(2)
+    ]
+    consumers = [inst(f"C{k}", "e1", f"@P{k} offset 0", f"@Q{k} offset 0") for k in range(2)]
+    given = parsed(program("tiles", loop("".join(producers + consumers))))
+    few, more = (compile_program(given, "auto", GENERIC, budget=Budget(semaphores=most)) for most in (4, 5))
+    assert [len(each.emission.program.semaphores) for each in (few, more)] == [4, 4]
+    assert time_of(more) == time_of(few)
