@@ -12,7 +12,7 @@ counters cost, is then paid once for N iterations.
 
 How often the loop runs has to be known, and a multiple of N. It holds instructions and arithmetic alone: then an
 engine that has come to the copy which stands for the last iteration that is owed has been through all copies before it,
-and one wait is enough.
+and one wait is enough. What runs outside of the loop is waited for by the first copy alone.
 """
 
 from collections.abc import Iterable, Iterator
@@ -161,7 +161,8 @@ class _Unroller:
     def inside(self, edge: Edge, number: int) -> Iterator[AfterAttr]:
         """A dependency of copy `number` in the loop."""
         if edge.producer.loop is not self.loop:
-            yield edge.after
+            if number == 0:  # which its engine comes to before the others
+                yield edge.after
             return
         last = self.factor - 1
         *around, back = edge.counted
