@@ -6,15 +6,16 @@ from dataclasses import replace
 import pytest
 from sem_figures import loop, program
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from mpkc.auto import Budget
 from mpkc.dialects.engine import label_of
 from mpkc.dialects.sem_streams import StreamOp, WaitOp
 from mpkc.parsing import parse_module
+from mpkc.passes.sem_allocate import allocate
 from mpkc.runtime.machine import Dma, Machine, machine
 from mpkc.runtime.neuron.simulator import simulate
-from mpkc.semaphores import Compiled, EngineProgram, compile_program
+from mpkc.semaphores import Compiled, EngineProgram, clean_up, compile_program
 
 GENERIC = machine("generic")
 SIGNED = replace(GENERIC, semaphore=replace(GENERIC.semaphore, signed=True))
@@ -114,6 +115,17 @@ def test_the_wait_that_ends_last_comes_last() -> None:
     chosen = compile_program(parsed(program("two", loop(body))), "auto", GENERIC)
     waits = [op for op in chosen.streams.streams["e2"].walk() if isinstance(op, WaitOp)]
     assert [wait.producer_names for wait in waits] == [("Early",), ("Late",)]
+
+
+def test_without_a_simulation_the_nearest_producer_comes_last() -> None:
+    """Clean-up orders waits by their distances, as far as nobody knows which ends last."""
+    consumer = inst("C", "e2", "@Here offset 0", "@Before offset 1")
+    body = inst("Here", "e0") + consumer + inst("Before", "e1", "@C offset 0")
+    streams = allocate(parsed(program("two", loop(body))), "per-loop").streams
+    ModuleOp([streams])
+    clean_up(streams, lean=True, latest={})
+    waits = [op for op in streams.streams["e2"].walk() if isinstance(op, WaitOp)]
+    assert [wait.producer_names for wait in waits] == [("Before",), ("Here",)]
 
 
 def test_thresholds_are_computed_again_within_a_budget_of_registers() -> None:
