@@ -11,7 +11,7 @@ from functools import cached_property
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from mpkc.auto import UNLIMITED, Budget, Choice, choose_among
+from mpkc.auto import UNLIMITED, Budget, Choice, choose
 from mpkc.dialects import sem, tile
 from mpkc.dialects.diagnostics import OpError, describe, verify
 from mpkc.dialects.engine import engine_of, is_instruction, label_of
@@ -118,7 +118,7 @@ def compile_program(
         return _Fitting(candidate, choice.kind, machine, counters, style).run()
 
     prepared = with_dependencies(program, kind, machine)
-    best, choice = choose_among([prepared, *unrolled_by(prepared, budget.unroll)], machine, fitted, budget)
+    best, choice = choose([prepared, *unrolled_by(prepared, budget.unroll)], machine, fitted, budget)
     chosen = choice.given_to(best, machine.dma.queues if machine.dma else ())
     check_rules(chosen, chosen.argument_names)
     return _verified(fitted(chosen, choice))

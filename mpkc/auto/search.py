@@ -57,24 +57,17 @@ Move = Callable[[Choice], Choice]
 """Another choice, from one."""
 
 
-def choose(program: EngineProgram, machine: Machine, compile_: Compile, budget: Budget = UNLIMITED) -> Choice:
-    """The choice for a program whose dependencies are written down, and its transfers not yet ordered.
-
-    Raises:
-        OpError: where no kind of semaphores fits the machine or the budget, or none comes to its end in the simulator.
-    """
-    search = Search(program, machine, compile_, budget)
-    search.run()
-    return search.found()
-
-
-def choose_among(
-    programs: Sequence[EngineProgram], machine: Machine, compile_: Compile, budget: Budget
+def choose(
+    programs: Sequence[EngineProgram], machine: Machine, compile_: Compile, budget: Budget = UNLIMITED
 ) -> tuple[EngineProgram, Choice]:
     """The fastest of programs that do the same, and the choice for it.
 
+    Args:
+        programs: with their dependencies written down, and transfers not yet ordered.
+
     Raises:
-        OpError: as `choose` does for the first, where it does for all.
+        OpError: where, for none of them, any kind of semaphores fits the machine and the budget and comes to its end in
+            the simulator.
     """
     searches = [Search(program, machine, compile_, budget) for program in programs]
     for search in searches:

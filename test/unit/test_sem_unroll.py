@@ -11,28 +11,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sem_figures import FIG5
 from sem_programs import programs
-from unrolled_programs import needs, static, values_of_copies
+from unrolled_programs import load, needs, static, values_of_copies
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
 from mpkc.dialects.diagnostics import OpError, verify
 from mpkc.dialects.sem import ProgramOp
 from mpkc.dialects.sem_maxima import maxima_of
 from mpkc.dialects.sem_structure import Structure, structure_of
-from mpkc.parsing import new_context, parse_module
 from mpkc.passes.sem_unroll import unroll
 from mpkc.runtime.reference.sem import run_program
 from mpkc.runtime.reference.tile import run_kernel
 
-CONTEXT = new_context()
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 UNROLLED = StringAttr("unrolled")
 SEEN: Counter[str] = Counter()
-
-
-def load(text: str):
-    module = parse_module(text, "test.mlir", CONTEXT)
-    verify(module)
-    return module.body.block.first_op
 
 
 def program(body: str, head: str = "(%n : index)"):

@@ -8,28 +8,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sem_programs import programs
-from unrolled_programs import needs, static, values_of_copies
+from unrolled_programs import load, needs, static, values_of_copies
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, i64
 
 from mpkc.dialects.diagnostics import OpError, verify
 from mpkc.dialects.sem_maxima import maxima_of
 from mpkc.dialects.sem_structure import structure_of
-from mpkc.parsing import new_context, parse_module
 from mpkc.passes.sem_unroll_by import factors_of, unroll_by
 from mpkc.passes.tile_extract_dependencies import extract_dependencies
 from mpkc.runtime.reference.sem import run_program
 from mpkc.runtime.reference.tile import run_kernel
 
-CONTEXT = new_context()
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 SEEN: Counter[str] = Counter()
-
-
-def load(text: str):
-    module = parse_module(text, "test.mlir", CONTEXT)
-    verify(module)
-    return module.body.block.first_op
 
 
 def program(body: str, head: str = "()"):

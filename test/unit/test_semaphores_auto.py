@@ -105,7 +105,7 @@ def test_what_never_fits_is_refused():
         raise OpError(candidate, f"{choice.kind} does not fit")
 
     with pytest.raises(OpError, match="does not fit"):
-        choose(parsed(SERIAL), GENERIC, refuse)
+        choose([parsed(SERIAL)], GENERIC, refuse)
 
 
 def test_it_is_refused_beyond_a_budget():

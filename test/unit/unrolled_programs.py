@@ -4,8 +4,18 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from mpkc.dialects.diagnostics import verify
+from mpkc.parsing import new_context, parse_module
 from mpkc.runtime.bindings import Bindings
 from mpkc.runtime.reference.sem import Trace
+
+CONTEXT = new_context()
+
+
+def load(text: str):
+    module = parse_module(text, "test.mlir", CONTEXT)
+    verify(module)
+    return module.body.block.first_op
 
 
 def static(text: str, arguments: dict[str, int | bool]) -> str:
